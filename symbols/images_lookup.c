@@ -159,10 +159,8 @@ static int images_lookup_by_bounds(struct images *im, uint32_t image, uint64_t a
 		return 0;
 	}
 	snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)function.start);
-	if (!r && !lookup_cache_has_room(im->lookup_cache))
-		r = -ENOSPC;
 	if (!r)
-		r = intern_str(&im->lookup_cache->texts, buf, &found.name);
+		r = lookup_cache_name(im->lookup_cache, buf, strlen(buf), &found.name);
 	if (!r)
 		r = lookup_cache_symbol(im->lookup_cache, &found, ret_symbol);
 	if (!r)
@@ -177,9 +175,7 @@ static int images_lookup_by_provider(struct images *im, uint32_t image, uint64_t
 {
 	struct lookup_cache_symbol found = {.image = image, .module = LOOKUP_NONE};
 	struct symbol s;
-	int r = lookup_cache_has_room(im->lookup_cache)
-			? symbol_provider_find(query->symbols, query->addr, time_ns, &s)
-			: -ENOSPC;
+	int r = symbol_provider_find(query->symbols, query->addr, time_ns, &s);
 
 	if (r)
 		return r;
@@ -192,7 +188,7 @@ static int images_lookup_by_provider(struct images *im, uint32_t image, uint64_t
 	 */
 	found.from_ns = s.from_ns <= im->began_ns ? 0 : s.from_ns;
 	found.until_ns = s.until_ns;
-	r = intern_put(&im->lookup_cache->texts, s.name, s.name_len, &found.name);
+	r = lookup_cache_name(im->lookup_cache, s.name, s.name_len, &found.name);
 	if (!r && s.source == SYMBOL_KALLSYMS)
 		r = intern_str(&im->lookup_cache->texts,
 			       kallsyms_module(query->symbols, query->addr), &found.module);

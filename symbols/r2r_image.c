@@ -15,6 +15,8 @@
 #define TIER_HOT "PreJIT"
 #define TIER_COLD "PreJit-cold"
 
+#define NAMES_BYTES_MAX ((size_t)4 << 20) /* of the names of an image */
+
 struct r2r_name {
 	const char *text; /* in names */
 	uint32_t len;
@@ -150,6 +152,14 @@ static int put_code(struct r2r_image *image, const struct r2r_code *code, struct
 	return out->error;
 }
 
+/* Names are made again if they are needed; lookup results are kept elsewhere. */
+static void forget_names(struct r2r_image *image)
+{
+	arena_free(&image->names);
+	vec_free(&image->made);
+	hashmap_free(&image->made_ids);
+}
+
 /* Gets the name of a piece, which is made at the first lookup. */
 static int get_name(struct r2r_image *image, uint32_t piece, struct r2r_name *ret_name)
 {
@@ -162,6 +172,8 @@ static int get_name(struct r2r_image *image, uint32_t piece, struct r2r_name *re
 		*ret_name = image->made.v[*known];
 		return 0;
 	}
+	if (image->names.total_bytes > NAMES_BYTES_MAX)
+		forget_names(image);
 	error = put_code(image, &image->functions.code.v[piece], &out, &name.source);
 	if (!error) {
 		name.len = (uint32_t)out.len;
@@ -234,9 +246,7 @@ static void r2r_free(struct symbol_provider *p)
 
 	r2r_functions_free(&image->functions);
 	r2r_modules_free(&image->modules);
-	arena_free(&image->names);
-	vec_free(&image->made);
-	hashmap_free(&image->made_ids);
+	forget_names(image);
 	free(image);
 }
 

@@ -85,8 +85,7 @@ static int symbolizer_init(struct symbolizer *s)
 	size_t memory = memory_left_eighth(0, SIZE_MAX);
 
 	s->lookup_cache.entries_max = s->lookup_cache.entries.len + 1 + memory / LOOKUP_ENTRY_BYTES;
-	s->lookup_cache.symbols_max =
-		s->lookup_cache.symbols.len + 1 + memory / LOOKUP_SYMBOL_BYTES;
+	s->lookup_cache.names_max = memory + 1;
 	s->frames.profile = s->profile;
 	s->frames.lookup_cache = &s->lookup_cache;
 	s->frames.raw_names = s->options.raw_names;

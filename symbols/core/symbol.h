@@ -44,7 +44,7 @@ const char *symbol_source_name(enum symbol_source source);
  */
 bool symbol_source_is_managed(enum symbol_source source);
 
-/* The result of a lookup. name is borrowed from the provider and lives as long as it. */
+/* The result of a lookup. name is borrowed from the provider until its next lookup. */
 struct symbol {
 	const char *name; /* NUL-terminated, raw: mangled, not cut */
 	uint32_t name_len;

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LOOKUP_IDS_MAX ((size_t)INT32_MAX)
@@ -152,12 +153,26 @@ int lookup_cache_symbol(struct lookup_cache *cache, const struct lookup_cache_sy
 	return 0;
 }
 
-bool lookup_cache_has_room(struct lookup_cache *cache)
+int lookup_cache_name(struct lookup_cache *cache, const char *name, size_t len, uint32_t *ret_name)
 {
-	bool room = !cache->symbols_max || cache->symbols.len < cache->symbols_max;
+	static const size_t hash_len = 8;
+	char cut[LOOKUP_NAME_MAX + 1];
+	uint64_t bytes;
 
-	cache->left_out += !room;
-	return room;
+	if (len > LOOKUP_NAME_MAX) {
+		memcpy(cut, name, LOOKUP_NAME_MAX - hash_len);
+		snprintf(cut + LOOKUP_NAME_MAX - hash_len, hash_len + 1, "%08x",
+			 (uint32_t)hash_bytes(name, len));
+		name = cut;
+		len = LOOKUP_NAME_MAX;
+	}
+	bytes = cache->names_bytes + len + LOOKUP_SYMBOL_BYTES;
+	if (cache->names_max && bytes > cache->names_max) {
+		cache->left_out++;
+		return -ENOSPC;
+	}
+	cache->names_bytes = bytes;
+	return intern_put(&cache->texts, name, len, ret_name);
 }
 
 static uint64_t lookup_cache_entry_hash(uint32_t image, uint64_t addr)

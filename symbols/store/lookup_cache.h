@@ -117,8 +117,10 @@ struct lookup_cache {
 	uint64_t unkept;
 	bool full;          /* no image is added */
 	size_t entries_max; /* for lookup_cache_put; 0: no limit */
-	size_t symbols_max; /* for lookup_cache_has_room; 0: no limit */
-	uint64_t left_out;  /* times that there was no room */
+	/* Bytes of symbols, with LOOKUP_SYMBOL_BYTES for each; for lookup_cache_name; 0: no limit
+	 */
+	uint64_t names_max, names_bytes;
+	uint64_t left_out;  /* symbols that were left out */
 	uint64_t bytes_max; /* for lookup_cache_fits; 0: no limit */
 };
 
@@ -133,8 +135,13 @@ int lookup_cache_image(struct lookup_cache *cache, const struct image_key *key,
 int lookup_cache_symbol(struct lookup_cache *cache, const struct lookup_cache_symbol *symbol,
 			uint32_t *ret_symbol);
 
-/* Whether one more symbol may be added. If not, counts it. */
-bool lookup_cache_has_room(struct lookup_cache *cache);
+/*
+ * Interns the name of one more symbol. A name over LOOKUP_NAME_MAX is cut to this size, with a hash
+ * of the whole name at its end. Returns 0, -ENOMEM, -E2BIG; -ENOSPC: it has no room, and is
+ * counted.
+ */
+#define LOOKUP_NAME_MAX ((size_t)16 << 10)
+int lookup_cache_name(struct lookup_cache *cache, const char *name, size_t len, uint32_t *ret_name);
 
 /*
  * Marks an image as stripped and copies its segments. Only the first call for an image counts.

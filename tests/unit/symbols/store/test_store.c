@@ -507,6 +507,32 @@ static void a_store_takes_no_more_memory_than_is_left(void **state)
 	}
 }
 
+static void names_of_symbols_are_bounded(void **state)
+{
+	static char name[3 * LOOKUP_NAME_MAX];
+	struct lookup_cache a = {.names_max = 10 * LOOKUP_NAME_MAX};
+	uint32_t ids[2], id;
+	int n = 0;
+
+	(void)state;
+	memset(name, 'n', sizeof(name));
+	assert_int_equal(lookup_cache_name(&a, name, LOOKUP_NAME_MAX, &id), 0);
+	assert_memory_equal(intern_text(&a.texts, id), name, LOOKUP_NAME_MAX);
+	/* Different names stay different. */
+	for (int i = 0; i < 2; i++) {
+		name[sizeof(name) - 1] = (char)('0' + i);
+		assert_int_equal(lookup_cache_name(&a, name, sizeof(name), &ids[i]), 0);
+		assert_int_equal(intern_len(&a.texts, ids[i]), LOOKUP_NAME_MAX);
+	}
+	assert_true(ids[0] != ids[1]);
+	while (n < 1000 && !lookup_cache_name(&a, "short", 5, &id))
+		n++;
+	assert_in_range(n, 100, 7 * LOOKUP_NAME_MAX / LOOKUP_SYMBOL_BYTES);
+	assert_int_equal(lookup_cache_name(&a, "short", 5, &id), -ENOSPC);
+	assert_int_equal(a.left_out, 2);
+	lookup_cache_free(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -516,6 +542,7 @@ int main(void)
 		cmocka_unit_test(segments_of_stripped_images_are_read_back),
 		cmocka_unit_test(reasons_are_read_back_and_old_stores_have_none),
 		cmocka_unit_test(lookups_over_the_limit_are_left_out),
+		cmocka_unit_test(names_of_symbols_are_bounded),
 		cmocka_unit_test(a_better_lookup_replaces_the_old_one),
 		cmocka_unit_test(lines_are_read_back_unchanged),
 		cmocka_unit_test(a_store_takes_no_more_memory_than_is_left),
