@@ -128,7 +128,7 @@ static int folded_label(struct folded *f, const char *name, size_t len, uint8_t 
 {
 	struct folded_label l = {.annotation = folded_take_annotation(name, &len)};
 	uint16_t guess;
-	int r = intern_put(&f->tree->names, name, len, &l.name);
+	int r = tree_name(f->tree, name, len, &l.name);
 
 	if (!r)
 		r = folded_guess(f, l.name, &guess);

@@ -7,6 +7,9 @@
 
 /* A node, its places in node_order and svg_data, and twice that in svg while it sorts. */
 #define TREE_NODE_BYTES (sizeof(struct tree_node) + 8 + 24)
+/* A name, without its text: its places in tables here and in svg_data, while they grow. */
+#define TREE_NAME_BYTES 64
+#define TREE_CUT_PART 4    /* nodes under TREE_CUT may take this part of the limit, in addition */
 #define TREE_SEARCH_MAX 24 /* children to search in a list, before they move to the table */
 
 /* tag is the upper half of the hash. It shows most misses without access to the node. */
@@ -29,8 +32,8 @@ int tree_init(struct tree *t, bool in_order)
 {
 	uint32_t name;
 
-	*t = (struct tree){
-		.scale = 1, .event = PROFILE_NONE, .in_order = in_order, .nodes_max = SIZE_MAX};
+	*t = (struct tree){.scale = 1, .event = PROFILE_NONE, .in_order = in_order};
+	tree_limit(t, 0);
 	int r = intern_str(&t->names, "all", &name);
 
 	if (!r)
@@ -54,7 +57,37 @@ void tree_free(struct tree *t)
 
 void tree_limit(struct tree *t, uint64_t bytes)
 {
-	t->nodes_max = bytes ? (size_t)(bytes / TREE_NODE_BYTES) : SIZE_MAX;
+	t->room = bytes ? bytes : UINT64_MAX;
+	t->cut_room = bytes ? bytes / TREE_CUT_PART : UINT64_MAX;
+}
+
+static bool tree_take_room(uint64_t *room, uint64_t bytes)
+{
+	if (*room < bytes)
+		return false;
+	*room -= bytes;
+	return true;
+}
+
+bool tree_take_node(struct tree *t)
+{
+	return tree_take_room(&t->room, TREE_NODE_BYTES);
+}
+
+int tree_name(struct tree *t, const char *text, size_t len, uint32_t *ret_name)
+{
+	uint64_t bytes = TREE_NAME_BYTES + len;
+	size_t had = t->names.len;
+
+	if (t->room < bytes && intern_find(&t->names, text, len, ret_name)) {
+		t->cut_now = true;
+		return intern_str(&t->names, PROFILE_LEFT_OUT, ret_name);
+	}
+	int r = intern_put(&t->names, text, len, ret_name);
+
+	if (!r && t->names.len > had)
+		(void)tree_take_room(&t->room, bytes);
+	return r;
 }
 
 /* The slot of this child, or the free slot for it. */
@@ -132,7 +165,7 @@ static int tree_new_node(struct tree *t, uint32_t parent, uint32_t name, uint8_t
 			 uint32_t *ret_node)
 {
 	if (t->nodes.v[parent].depth >= TREE_DEPTH_MAX ||
-	    (t->nodes.len >= t->nodes_max && !tree_is_cut(t, parent)))
+	    !tree_take_room(tree_is_cut(t, parent) ? &t->cut_room : &t->room, TREE_NODE_BYTES))
 		return -ENOSPC;
 	if (vec_reserve(&t->nodes, 1))
 		return -ENOMEM;
@@ -245,12 +278,12 @@ static int tree_find_child(struct tree *t, uint32_t parent, uint32_t name, uint8
 
 /*
  * Adds a child for which there is no room to TREE_CUT. All frames of such a stack become its
- * children, so their number is that of the distinct names.
+ * children. If these have no room either, the stack ends at TREE_CUT.
  */
 static int tree_cut_child(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind,
 			  uint32_t *ret_node)
 {
-	size_t max = t->nodes_max;
+	uint64_t room = t->room;
 	uint32_t cut_name;
 	int r = 0;
 
@@ -260,13 +293,19 @@ static int tree_cut_child(struct tree *t, uint32_t parent, uint32_t name, uint8_
 		return 0;
 	}
 	if (t->cut_root == TREE_ROOT) {
-		t->nodes_max = SIZE_MAX;
+		t->room = UINT64_MAX;
 		r = intern_str(&t->names, TREE_CUT, &cut_name);
 		if (!r)
 			r = tree_find_child(t, TREE_ROOT, cut_name, FRAME_UNKNOWN, &t->cut_root);
-		t->nodes_max = max;
+		t->room = room;
 	}
-	return r ? r : tree_find_child(t, t->cut_root, name, kind, ret_node);
+	if (!r)
+		r = tree_find_child(t, t->cut_root, name, kind, ret_node);
+	if (r == -ENOSPC) {
+		*ret_node = t->cut_root;
+		r = 0;
+	}
+	return r;
 }
 
 int tree_child_of_name(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind,
@@ -283,7 +322,7 @@ int tree_child(struct tree *t, uint32_t parent, const char *name, size_t len, ui
 	       uint32_t *ret_node)
 {
 	uint32_t id;
-	int r = intern_put(&t->names, name, len, &id);
+	int r = tree_name(t, name, len, &id);
 
 	return r ? r : tree_child_of_name(t, parent, id, kind, ret_node);
 }

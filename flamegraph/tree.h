@@ -60,12 +60,12 @@ struct tree {
 	bool unended;
 	/*
 	 * Stacks for which options.memory_max had no room, or of more than TREE_DEPTH_MAX frames.
-	 * They are under TREE_CUT, with only the
-	 * last frame that was added. In a flame chart they end at a caller.
+	 * They are under TREE_CUT, with only the last frame that was added, or without it. In a
+	 * flame chart they end at a caller. Names without room are PROFILE_LEFT_OUT.
 	 */
 	uint64_t cut;
 	/* private */
-	size_t nodes_max;
+	uint64_t room, cut_room;  /* bytes: of nodes and names; of nodes under TREE_CUT */
 	uint32_t cut_root;        /* the node TREE_CUT; TREE_ROOT: none */
 	bool cut_now;             /* the current stack did not fit */
 	uint64_t sum, before_sum; /* of the self weights of all nodes */
@@ -82,6 +82,9 @@ int tree_init(struct tree *t, bool in_order);
 /* Limits the memory of the tree and its picture; 0: no limit. */
 void tree_limit(struct tree *t, uint64_t bytes);
 
+/* Takes the room of a node. Returns whether there was any. */
+bool tree_take_node(struct tree *t);
+
 /* Whether a node stands for stacks that did not fit. */
 static inline bool tree_is_cut(const struct tree *t, uint32_t node)
 {
@@ -89,6 +92,12 @@ static inline bool tree_is_cut(const struct tree *t, uint32_t node)
 	       (node == t->cut_root || t->nodes.v[node].parent == t->cut_root);
 }
 void tree_free(struct tree *t);
+
+/*
+ * Finds or adds a name in t->names. If there is no room, it is PROFILE_LEFT_OUT, and the next stack
+ * counts as cut. 0, -ENOMEM, -E2BIG.
+ */
+int tree_name(struct tree *t, const char *text, size_t len, uint32_t *ret_name);
 
 /*
  * Finds or adds the child of parent with this name and kind (enum frame_kind and TREE_* bits).

@@ -37,7 +37,7 @@ static int tree_frame_name(struct tree_builder *b, const struct profile_frame *f
 	struct outbuf buf = outbuf_to(-1);
 
 	if (f->srcline == PROFILE_NONE && !f->grade)
-		return intern_put(&b->tree->names, text, len, ret_name);
+		return tree_name(b->tree, text, len, ret_name);
 	outbuf_put(&buf, text, len);
 	outbuf_str(&buf, profile_grade_mark(f->grade));
 	if (f->srcline != PROFILE_NONE) {
@@ -45,7 +45,7 @@ static int tree_frame_name(struct tree_builder *b, const struct profile_frame *f
 		text = profile_text_of(b->profile, f->srcline, &len);
 		outbuf_put(&buf, text, len);
 	}
-	int r = buf.error ? buf.error : intern_put(&b->tree->names, buf.data, buf.len, ret_name);
+	int r = buf.error ? buf.error : tree_name(b->tree, buf.data, buf.len, ret_name);
 
 	outbuf_close(&buf);
 	return r;
@@ -86,8 +86,7 @@ static int tree_thread_label(struct tree_builder *b, uint32_t thread, struct tre
 		if (b->options->with_tids)
 			outbuf_printf(&text, "-%d/%d", t->pid, t->tid);
 		int r = text.error ? text.error
-				   : intern_put(&b->tree->names, text.len ? text.data : "",
-						text.len, &name);
+				   : tree_name(b->tree, text.len ? text.data : "", text.len, &name);
 
 		outbuf_close(&text);
 		if (r)
@@ -123,10 +122,9 @@ static int tree_remember(struct tree_builder *b, uint32_t comm, uint32_t stack, 
 	if (b->tree->in_order || tree_is_cut(b->tree, node))
 		return 0;
 	if (b->memo[stack].comm != TREE_ROOT) {
-		if (b->tree->nodes.len >= b->tree->nodes_max)
-			return 0;
 		/* An entry of the table takes as much memory as a node. */
-		b->tree->nodes_max--;
+		if (!tree_take_node(b->tree))
+			return 0;
 		return hashmap_put(&b->nodes, (uint64_t)comm << 32 | stack, node);
 	}
 	b->memo[stack] = (struct tree_memo){comm, node};

@@ -47,8 +47,8 @@
 	    "stacks have only their innermost frames: too little memory is left",               \
 	    LIMITS_STACK_MEMORY_REMEDY)                                                         \
 	ROW(PICTURE_MEMORY, "picture_memory",                                                   \
-	    "stacks in pictures have only their innermost frame: too little memory is left, "   \
-	    "or over 65,535 frames",                                                            \
+	    "stacks in pictures lack frames or names: too little memory is left, or over "      \
+	    "65,535 frames",                                                                    \
 	    LIMITS_STACK_MEMORY_REMEDY)                                                         \
 	ROW(CUT_MAPS, "cut_maps",                                                               \
 	    "processes lack names: their mappings took over 16 MiB at the start",               \

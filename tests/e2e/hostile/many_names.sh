@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# More different names than fit into the memory that is left: in the text of perf script, and in the perf map of a target.
+# More different names than fit into the memory that is left: in the text of perf script, in folded text, and in the perf
+# map of a target.
 # In a control group of 64 MiB, the commands succeed and say what they left out. No sample is missing.
 # Runs alone.
 # shellcheck source=tests/e2e/lib.sh
@@ -31,6 +32,12 @@ grep -q '^prog;main;\[left out\] [0-9]*$' out || fail "fold has no such frame: $
 [ "$(weights out)" = 180000 ] || fail "fold has $(weights out) of 180000 samples"
 small "$PROFCPU" flamegraph script.txt
 says_what_is_left_out flamegraph
+
+awk 'BEGIN { for (i = 0; i < 1000000; i++) printf "prog;main;function_number_%08d 1\n", i }' >names.folded
+small "$PROFCPU" flamegraph names.folded
+grep -q 'stacks in pictures lack frames or names' err || fail "flamegraph does not say what it left out: $(cat err)"
+grep -qF '[left out]' out || fail "the picture does not show that names were left out"
+grep -q '>all (1,000,000 counts, 100%)<' out || fail "the picture lacks stacks: $(grep -o '>all ([^)]*)<' out)"
 
 cat >many.c <<'C'
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -508,6 +509,36 @@ static void test_a_full_tree_keeps_leaves(void **state)
 	profile_free(p);
 }
 
+static void test_names_beyond_the_memory_share_one(void **state)
+{
+	enum { LINES = 10000, LIMIT = 100000, LINE = 64 };
+	struct tree_options small = {.event = PROFILE_NONE, .memory_max = LIMIT};
+	char *text = malloc((size_t)LINES * LINE);
+	struct parse_error err = {0};
+	size_t len = 0, bytes = 0;
+	struct tree t;
+
+	(void)state;
+	assert_non_null(text);
+	for (int i = 0; i < LINES; i++)
+		len += (size_t)snprintf(text + len, LINE, "p;a_function_%d;b_%d 1\n", i, i);
+	for (int reverse = 0; reverse < 2; reverse++) {
+		small.reverse = reverse;
+		assert_int_equal(folded_read_tree_text(&t, text, len, &small, &err), 0);
+		assert_int_equal(t.nodes.v[TREE_ROOT].total, LINES);
+		for (size_t i = bytes = 0; i < t.names.len; i++)
+			bytes += intern_len(&t.names, (uint32_t)i) + 1 + sizeof(*t.names.entries);
+		bytes += t.nodes.len * sizeof(*t.nodes.v);
+		assert_in_range(bytes, LIMIT / 4, LIMIT);
+		assert_true(AT(&t, TREE_CUT, reverse ? "p" : PROFILE_LEFT_OUT)->self > LINES / 2);
+		assert_in_range(t.cut, AT(&t, TREE_CUT)->total, LINES - 10);
+		if (!reverse)
+			assert_int_equal(AT(&t, "p", "a_function_0", "b_0")->self, 1);
+		tree_free(&t);
+	}
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -531,6 +562,7 @@ int main(void)
 		cmocka_unit_test(test_profile_with_tids_reversed_and_in_order),
 		cmocka_unit_test(test_a_stack_too_deep_keeps_its_leaf),
 		cmocka_unit_test(test_a_full_tree_keeps_leaves),
+		cmocka_unit_test(test_names_beyond_the_memory_share_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
