@@ -163,6 +163,21 @@ int permission_explain(const struct sampler_roots *roots, enum permission_use us
 	return sampler_fail(problem, error, what, "%s: %s: %s", where, strerror(-error), text);
 }
 
+void permission_memory_text(const struct permission_facts *f, char *buf, size_t cap)
+{
+	bool ptrace = permission_has(f, CAP_SYS_PTRACE),
+	     override = permission_has(f, CAP_DAC_OVERRIDE);
+
+	/* Root's capabilities hold in all user namespaces below the first. */
+	if (ptrace && override)
+		snprintf(buf, cap, "%sa security module forbids it, despite CAP_SYS_PTRACE",
+			 f->init_user_ns ? "" : "their user namespace or ");
+	else
+		snprintf(buf, cap, "no permission; add %s%s%s, or run as the target's user",
+			 ptrace ? "" : "CAP_SYS_PTRACE", ptrace || override ? "" : " and ",
+			 override ? "" : "CAP_DAC_OVERRIDE");
+}
+
 bool sampler_locks_freely(const struct sampler_roots *roots)
 {
 	return sampler_has_cap(CAP_IPC_LOCK) || sampler_sysctl(roots, "perf_event_paranoid", 2) < 0;

@@ -77,6 +77,9 @@ void permission_text(const struct permission_facts *f, enum permission_use use, 
 int permission_explain(const struct sampler_roots *roots, enum permission_use use, int error,
 		       const char *what, const char *where, struct sampler_problem *problem);
 
+/* Writes why the memory of a process may not be read, and the remedy if a capability is missing. */
+void permission_memory_text(const struct permission_facts *f, char *buf, size_t cap);
+
 bool sampler_has_cap(int cap);
 
 /* The number in /proc/sys/kernel/NAME; fallback if it is not readable. */

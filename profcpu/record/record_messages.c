@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/remedy.h"
+#include "sampler/permission.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -95,15 +96,19 @@ static void report_limit(const struct record *rec)
 static void report_unwinding(const struct record *rec)
 {
 	struct record_unwind_stats unwind = record_unwind_stats(rec->unwind);
+	struct permission_facts facts;
+	char why[PERMISSION_TEXT_BYTES];
 
 	if (unwind.damaged)
 		log_warn("%s/" RECORDING_PERF_DATA ": left out: %llu damaged kernel record%s",
 			 rec->options->dir, (unsigned long long)unwind.damaged,
 			 unwind.damaged == 1 ? "" : "s");
-	if (unwind.refused)
-		log_warn("off-CPU: no stack of %llu blocked thread%s: no permission; add "
-			 "CAP_SYS_PTRACE and CAP_DAC_OVERRIDE, or run as the target's user",
-			 (unsigned long long)unwind.refused, unwind.refused == 1 ? "" : "s");
+	if (unwind.refused) {
+		permission_probe(&rec->options->roots, &facts);
+		permission_memory_text(&facts, why, sizeof(why));
+		log_warn("off-CPU: no stack of %llu blocked thread%s: %s",
+			 (unsigned long long)unwind.refused, unwind.refused == 1 ? "" : "s", why);
+	}
 	if (unwind.dropped)
 		log_warn("off-CPU: no stack of %llu blocked thread%s: too many threads, or their "
 			 "memory was not read in time; record fewer processes (-p)",

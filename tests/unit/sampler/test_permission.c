@@ -123,12 +123,44 @@ static void a_text_names_only_what_is_missing(void **state)
 				     "kernel.perf_event_paranoid=0 on the host"));
 }
 
+static void advice_about_memory_names_only_missing_capabilities(void **state)
+{
+	const uint64_t ptrace = UINT64_C(1) << CAP_SYS_PTRACE, override = UINT64_C(1)
+									  << CAP_DAC_OVERRIDE;
+	const struct {
+		uint64_t caps;
+		const char *text;
+	} rows[] = {
+		{0,
+		 "no permission; add CAP_SYS_PTRACE and CAP_DAC_OVERRIDE, or run as the target's "
+		 "user"},
+		{ptrace, "no permission; add CAP_DAC_OVERRIDE, or run as the target's user"},
+		{override, "no permission; add CAP_SYS_PTRACE, or run as the target's user"},
+		{ptrace | override, "a security module forbids it, despite CAP_SYS_PTRACE"},
+	};
+	char text[PERMISSION_TEXT_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct permission_facts f = facts_of(2, rows[i].caps);
+
+		permission_memory_text(&f, text, sizeof(text));
+		assert_string_equal(text, rows[i].text);
+	}
+	struct permission_facts f = facts_of(2, ptrace | override);
+
+	f.init_user_ns = false;
+	permission_memory_text(&f, text, sizeof(text));
+	assert_non_null(strstr(text, "their user namespace or a security module forbids it"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_use_lacks_what_the_kernel_demands),
 		cmocka_unit_test(other_kernels_have_their_own_demands),
 		cmocka_unit_test(a_text_names_only_what_is_missing),
+		cmocka_unit_test(advice_about_memory_names_only_missing_capabilities),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
