@@ -158,16 +158,23 @@ static int ask_maps(pid_t pid, int (*fn)(void *question), struct maps_question *
 /* Wants the build ids of files on file systems that answer. Returns how many, or -ENOMEM. */
 static int want_build_ids(struct synth_maps *maps, struct maps_question *q, pid_t pid)
 {
+	bool permitted = false;
+	dev_t asked = 0;
 	int n = 0;
 
 	for (size_t i = 0; i < q->n; i++) {
 		const struct proc_map *m = &q->batch[i].map;
+		dev_t dev = makedev(m->maj, m->min);
 		int r = m->ino && !maps->opener ? opener_new(&maps->opener) : 0;
 
 		if (r)
 			return r;
-		q->wanted[i] = m->ino &&
-			       opener_may_read_device(maps->opener, pid, makedev(m->maj, m->min));
+		/* Files of a process are mostly on one device. One answer serves a whole batch. */
+		if (m->ino && dev != asked) {
+			permitted = opener_may_read_device(maps->opener, pid, dev);
+			asked = dev;
+		}
+		q->wanted[i] = m->ino && permitted;
 		n += q->wanted[i];
 	}
 	return n;
