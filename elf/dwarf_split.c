@@ -10,7 +10,9 @@
 #include <string.h>
 
 #define PACKAGE_COLUMNS_MAX 16
-#define PACKAGE_INDEX_BYTES_MAX ((uint64_t)64 << 20)
+/* Slots to search for one id. Double hashing in a table that is two thirds full needs few. */
+#define PACKAGE_PROBES_MAX 128
+#define PACKAGE_PROBE_STEPS 256 /* a slot can be on two new pages */
 
 void dwarf_package_free(struct dwarf_package *p)
 {
@@ -78,14 +80,6 @@ static int unit_of(struct dwarf_data *d, uint64_t id, struct dwarf_unit *ret_uni
 	return r ? r : found;
 }
 
-static uint32_t u32_at(const unsigned char *p)
-{
-	uint32_t x;
-
-	memcpy(&x, p, sizeof(x));
-	return x;
-}
-
 /* The section of an index column; DWARF_SECTIONS: not used. */
 static enum dwarf_section_id column_section(uint32_t version, uint32_t column)
 {
@@ -110,71 +104,84 @@ static enum dwarf_section_id column_section(uint32_t version, uint32_t column)
  * unit's parts.
  */
 struct package_index {
-	const unsigned char *data;
+	struct dwarf_data *of;
 	uint32_t version, columns, units, slots;
 	uint64_t ids, rows, table; /* offsets of its parts */
 };
 
-static int open_index(struct dwarf_data *d, struct package_index *ix)
+/* Read bytes of the index. The index can be a hole, so only the pages of these bytes are read. */
+static int read_index(struct dwarf_data *d, uint64_t off, void *to, size_t len)
 {
-	const struct elf_pages *s = &d->sections[DWARF_CU_INDEX];
-	int r = s->bytes < 16 || s->bytes > PACKAGE_INDEX_BYTES_MAX || dwarf_data_over_limit(d)
-			? -ENOENT
-			: dwarf_data_need(d, DWARF_CU_INDEX, 0, s->bytes);
+	int r = dwarf_data_need(d, DWARF_CU_INDEX, off, len);
 
 	if (r)
 		return r == -ENOMEM ? r : -ENOENT;
-	dwarf_data_count(d, s->bytes / 8); /* steps that a search in it may take */
-	*ix = (struct package_index){s->data,
-				     u32_at(s->data) & 0xffff,
-				     u32_at(s->data + 4),
-				     u32_at(s->data + 8),
-				     u32_at(s->data + 12),
-				     16,
-				     0,
-				     0};
+	memcpy(to, d->sections[DWARF_CU_INDEX].data + off, len);
+	return 0;
+}
+
+static int open_index(struct dwarf_data *d, struct package_index *ix)
+{
+	uint32_t head[4];
+	int r = dwarf_data_over_limit(d) ? -ENOENT : read_index(d, 0, head, sizeof(head));
+
+	if (r)
+		return r;
+	*ix = (struct package_index){d, head[0] & 0xffff, head[1], head[2], head[3], 16, 0, 0};
 	ix->rows = ix->ids + (uint64_t)ix->slots * 8;
 	ix->table = ix->rows + (uint64_t)ix->slots * 4;
 	bool sane = (ix->version == 2 || ix->version == 5) && ix->columns <= PACKAGE_COLUMNS_MAX &&
 		    ix->slots && !(ix->slots & (ix->slots - 1)) &&
-		    ix->table + ((uint64_t)ix->units + 1) * ix->columns * 4 <= s->bytes;
+		    ix->table + ((uint64_t)ix->units + 1) * ix->columns * 4 <=
+			    d->sections[DWARF_CU_INDEX].bytes;
 
 	return sane ? 0 : -ENOENT;
 }
 
-/* The row of an id, counted from 1; 0: none. */
-static uint32_t index_row(const struct package_index *ix, uint64_t id)
+/* Find the row of an id, counted from 1. Returns 0, -ENOENT or -ENOMEM. */
+static int index_row(const struct package_index *ix, uint64_t id, uint32_t *ret_row)
 {
 	uint64_t mask = ix->slots - 1, slot = id & mask, step = ((id >> 32) & mask) | 1, there;
+	uint32_t row;
 
-	for (uint32_t i = 0; i < ix->slots; i++, slot = (slot + step) & mask) {
-		uint32_t row = u32_at(ix->data + ix->rows + slot * 4);
+	for (uint32_t i = 0; i < ix->slots && i < PACKAGE_PROBES_MAX; i++) {
+		int r = read_index(ix->of, ix->rows + slot * 4, &row, sizeof(row));
 
-		memcpy(&there, ix->data + ix->ids + slot * 8, sizeof(there));
-		if (!row)
-			return 0;
-		if (there == id)
-			return row <= ix->units ? row : 0;
+		if (!r && row)
+			r = read_index(ix->of, ix->ids + slot * 8, &there, sizeof(there));
+		dwarf_data_count(ix->of, PACKAGE_PROBE_STEPS);
+		if (r || !row)
+			return r ? r : -ENOENT;
+		if (there == id) {
+			*ret_row = row;
+			return row <= ix->units ? 0 : -ENOENT;
+		}
+		slot = (slot + step) & mask;
 	}
-	return 0;
+	return -ENOENT;
 }
 
 static int find_in_package(struct dwarf_data *d, uint64_t id, struct dwarf_unit *ret_unit)
 {
 	uint64_t bases[DWARF_SECTIONS] = {0};
+	uint32_t row, columns[PACKAGE_COLUMNS_MAX], offs[PACKAGE_COLUMNS_MAX];
 	struct package_index ix;
 	int r = open_index(d, &ix);
-	uint32_t row = r ? 0 : index_row(&ix, id);
 
-	if (r || !row)
-		return r ? r : -ENOENT;
+	if (!r)
+		r = index_row(&ix, id, &row);
+	if (!r)
+		r = read_index(d, ix.table, columns, ix.columns * sizeof(*columns));
+	if (!r)
+		r = read_index(d, ix.table + (uint64_t)row * ix.columns * sizeof(*offs), offs,
+			       ix.columns * sizeof(*offs));
+	if (r)
+		return r;
 	for (uint32_t c = 0; c < ix.columns; c++) {
-		enum dwarf_section_id section =
-			column_section(ix.version, u32_at(ix.data + ix.table + c * 4));
+		enum dwarf_section_id section = column_section(ix.version, columns[c]);
 
 		if (section != DWARF_SECTIONS)
-			bases[section] =
-				u32_at(ix.data + ix.table + ((uint64_t)row * ix.columns + c) * 4);
+			bases[section] = offs[c];
 	}
 	r = dwarf_unit_at(d, true, bases[DWARF_INFO], ret_unit);
 	if (r || !ret_unit->version)
