@@ -82,9 +82,9 @@ int dwarf_data_open(const struct elf_file *elf, bool split, struct dwarf_data **
 
 	for (int i = 0; i < DWARF_SECTIONS && !r; i++)
 		r = find_section(elf, names[i], split, &d->sections[i]);
-	if (!r)
+	if (!r && !split)
 		r = read_alt_link(elf, d);
-	if (!r)
+	if (!r && !split)
 		r = elf_file_build_id(elf, &d->build_id) == -ENOMEM ? -ENOMEM : 0;
 	if (!r && d->sections[DWARF_INFO].damaged)
 		r = parse_fail(err, -EBADMSG, ".debug_info cannot be read",

@@ -67,8 +67,8 @@ struct dwarf_data {
 
 /*
  * Opens the DWARF of an ELF file, which is borrowed during the call; a duplicate of its descriptor
- * is kept. split: use the sections of a .dwo or .dwp file. Returns 0, -ENOENT (no .debug_info),
- * -EBADMSG, -E2BIG, -ENOMEM or -errno.
+ * is kept. split: use the sections of a .dwo or .dwp file. Then build id and alt_path are not read.
+ * Returns 0, -ENOENT (no .debug_info), -EBADMSG, -E2BIG, -ENOMEM or -errno.
  */
 int dwarf_data_open(const struct elf_file *elf, bool split, struct dwarf_data **ret_data,
 		    struct parse_error *err);

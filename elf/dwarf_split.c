@@ -1,6 +1,7 @@
 #include "elf/dwarf_split.h"
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "elf/dwarf_unit_open.h"
 
 #include <dwarf.h>
@@ -9,6 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#define OPEN_STEPS 4096 /* to look for a file */
+#define OPEN_HEADER_STEPS 64
+#define OPEN_BROKEN_STEPS (OPEN_HEADER_STEPS * ELF_FILE_SECTIONS_MAX)
+#define FAILED_MAX 4096 /* paths */
 #define PACKAGE_COLUMNS_MAX 16
 /* Slots to search for one id. Double hashing in a table that is two thirds full needs few. */
 #define PACKAGE_PROBES_MAX 128
@@ -17,13 +22,24 @@
 void dwarf_package_free(struct dwarf_package *p)
 {
 	dwarf_data_free(p->data);
+	hashmap_free(&p->failed);
 	*p = (struct dwarf_package){0};
 }
 
-/* Open a file with DWARF under one root. Returns 0, -ENOENT or -ENOMEM. */
-static int __attribute__((format(printf, 4, 5)))
-open_path(const struct opener_place *root, bool split, struct dwarf_data **ret_data,
-	  const char *format, ...)
+/* Steps to read the headers of a file and, if its build id is needed, its notes. */
+static uint64_t open_steps(const struct elf_file *elf, bool split)
+{
+	return OPEN_HEADER_STEPS * (elf->nsections + elf->nheaders) +
+	       (split ? 0 : elf_file_note_bytes(elf) / 4);
+}
+
+/*
+ * Open a file with DWARF under one root. A hostile file makes this slow, so the file that names it
+ * counts the steps. Returns 0, -ENOENT or -ENOMEM.
+ */
+static int __attribute__((format(printf, 5, 6)))
+open_path(struct dwarf_data *by, const struct opener_place *root, bool split,
+	  struct dwarf_data **ret_data, const char *format, ...)
 {
 	char path[PATH_MAX];
 	va_list args;
@@ -31,14 +47,17 @@ open_path(const struct opener_place *root, bool split, struct dwarf_data **ret_d
 	va_start(args, format);
 	int n = vsnprintf(path, sizeof(path), format, args);
 	va_end(args);
-	if (n < 0 || (size_t)n >= sizeof(path))
+	if (n < 0 || (size_t)n >= sizeof(path) || dwarf_data_over_limit(by))
 		return -ENOENT;
+	dwarf_data_count(by, OPEN_STEPS);
 	AUTO_CLOSE int fd = -1;
 	struct elf_file elf;
 	int r = opener_place_open(root, path, &fd);
 
-	if (!r)
+	if (!r) {
 		r = elf_file_open(&elf, fd, NULL, 0, NULL);
+		dwarf_data_count(by, r ? OPEN_BROKEN_STEPS : open_steps(&elf, split));
+	}
 	if (!r) {
 		r = dwarf_data_open(&elf, split, ret_data, NULL);
 		elf_file_close(&elf);
@@ -191,7 +210,8 @@ static int find_in_package(struct dwarf_data *d, uint64_t id, struct dwarf_unit 
 	return 0;
 }
 
-static int open_package(const struct dwarf_split_place *place, struct dwarf_package *package)
+static int open_package(struct dwarf_data *by, const struct dwarf_split_place *place,
+			struct dwarf_package *package)
 {
 	int r = -ENOENT;
 
@@ -199,32 +219,59 @@ static int open_package(const struct dwarf_split_place *place, struct dwarf_pack
 		return 0;
 	package->tried = true;
 	for (size_t i = 0; i < place->nroots && r == -ENOENT; i++) {
-		r = open_path(&place->roots[i], true, &package->data, "%s.dwp", place->path);
+		r = open_path(by, &place->roots[i], true, &package->data, "%s.dwp", place->path);
 		if (r == -ENOENT)
-			r = open_path(&place->roots[i], true, &package->data,
+			r = open_path(by, &place->roots[i], true, &package->data,
 				      "/usr/lib/debug%s.dwp", place->path);
 	}
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Try one path of a .dwo file. Count its steps in the file that names it. */
-static int try_dwo(const struct opener_place *root, const char *folder, int folder_bytes,
-		   const char *name, const struct dwarf_unit *skeleton, struct dwarf_unit *ret_unit,
-		   struct dwarf_data **ret_own)
+struct dwo_search {
+	struct dwarf_package *package;
+	const struct dwarf_unit *skeleton;
+	const char *name;
+	struct dwarf_unit *ret_unit;
+	struct dwarf_data **ret_own;
+};
+
+static int open_dwo(const struct dwo_search *s, const struct opener_place *root, const char *folder,
+		    int folder_bytes)
 {
-	struct dwarf_data *d;
-	int r = open_path(root, true, &d, "%.*s%s%s", folder_bytes, folder ? folder : "",
-			  folder ? "/" : "", name);
+	struct dwarf_data *d, *by = s->skeleton->data;
+	int r = open_path(by, root, true, &d, "%.*s%s%s", folder_bytes, folder ? folder : "",
+			  folder ? "/" : "", s->name);
 
 	if (r)
 		return r;
-	d->steps = skeleton->data->steps;
-	r = unit_of(d, skeleton->dwo_id, ret_unit);
-	skeleton->data->steps = d->steps;
+	d->steps = by->steps;
+	r = unit_of(d, s->skeleton->dwo_id, s->ret_unit);
+	by->steps = d->steps;
 	if (r)
 		dwarf_data_free(d);
 	else
-		*ret_own = d;
+		*s->ret_own = d;
+	return r;
+}
+
+/*
+ * Try one path of a .dwo file. Count its steps in the file that names it. Remember a path without
+ * the unit, because thousands of units can name it.
+ */
+static int try_dwo(const struct dwo_search *s, const struct opener_place *root, const char *folder,
+		   int folder_bytes)
+{
+	uint64_t key = hash_mix(hash_bytes(s->name, strlen(s->name)),
+				hash_bytes(folder, (size_t)folder_bytes)) ^
+		       hash_u64((uintptr_t)root);
+	struct hashmap *failed = &s->package->failed;
+
+	if (hashmap_get(failed, key))
+		return -ENOENT;
+	int r = open_dwo(s, root, folder, folder_bytes);
+
+	if (r == -ENOENT && failed->len < FAILED_MAX && hashmap_put(failed, key, 0))
+		r = -ENOMEM;
 	return r;
 }
 
@@ -236,7 +283,8 @@ int dwarf_split_find(const struct dwarf_split_place *place, struct dwarf_package
 				 *dir_at = dwarf_entry_attr(entry, DWARF_COMP_DIR);
 	const char *name = name_at ? dwarf_form_text(skeleton, NULL, name_at) : NULL;
 	const char *dir = dir_at ? dwarf_form_text(skeleton, NULL, dir_at) : NULL;
-	int r = name ? open_package(place, package) : -ENOENT;
+	struct dwo_search s = {package, skeleton, name, ret_unit, ret_own};
+	int r = name ? open_package(skeleton->data, place, package) : -ENOENT;
 
 	*ret_own = NULL;
 	if (r)
@@ -244,15 +292,13 @@ int dwarf_split_find(const struct dwarf_split_place *place, struct dwarf_package
 	r = package->data ? find_in_package(package->data, skeleton->dwo_id, ret_unit) : -ENOENT;
 	for (size_t i = 0; i < place->nroots && r == -ENOENT; i++) {
 		if (name[0] == '/') {
-			r = try_dwo(&place->roots[i], NULL, 0, name, skeleton, ret_unit, ret_own);
+			r = try_dwo(&s, &place->roots[i], NULL, 0);
 			continue;
 		}
 		if (dir)
-			r = try_dwo(&place->roots[i], dir, (int)strlen(dir), name, skeleton,
-				    ret_unit, ret_own);
+			r = try_dwo(&s, &place->roots[i], dir, (int)strlen(dir));
 		if (r == -ENOENT && place->path)
-			r = try_dwo(&place->roots[i], place->path, folder_len(place->path), name,
-				    skeleton, ret_unit, ret_own);
+			r = try_dwo(&s, &place->roots[i], place->path, folder_len(place->path));
 	}
 	if (r)
 		return r;
@@ -265,11 +311,11 @@ int dwarf_split_find(const struct dwarf_split_place *place, struct dwarf_package
 }
 
 /* Try one path of the shared file. */
-static int try_alt(const struct opener_place *root, const char *path, const struct dwarf_data *of,
+static int try_alt(const struct opener_place *root, const char *path, struct dwarf_data *of,
 		   struct dwarf_data **ret_alt)
 {
 	struct dwarf_data *d;
-	int r = open_path(root, false, &d, "%s", path);
+	int r = open_path(of, root, false, &d, "%s", path);
 
 	if (r)
 		return r;
@@ -282,7 +328,7 @@ static int try_alt(const struct opener_place *root, const char *path, const stru
 	return 0;
 }
 
-int dwarf_split_find_alt(const struct dwarf_split_place *place, const struct dwarf_data *of,
+int dwarf_split_find_alt(const struct dwarf_split_place *place, struct dwarf_data *of,
 			 struct dwarf_data **ret_alt)
 {
 	char hex[2 * BUILD_ID_MAX + 1], path[2 * PATH_MAX];

@@ -119,6 +119,7 @@ static int read_segments(struct elf_file *f, Elf *elf, struct parse_error *err)
 		return failed(0);
 	if (n > ELF_FILE_HEADERS_MAX)
 		return parse_fail(err, -E2BIG, "too many ELF program headers", 0);
+	f->nheaders = n;
 	f->segments = calloc(n < ELF_FILE_SEGMENTS_MAX ? n + 1 : ELF_FILE_SEGMENTS_MAX,
 			     sizeof(*f->segments));
 	if (!f->segments)
@@ -309,6 +310,26 @@ static int build_id_in(const struct elf_file *f, uint64_t file_off, uint64_t byt
 	if (error)
 		return error == -ENOMEM ? error : -ENOENT;
 	return find_build_id(data, (size_t)bytes, ret_build_id);
+}
+
+static uint64_t note_bytes(uint64_t bytes)
+{
+	return bytes <= ELF_FILE_NOTE_BYTES_MAX ? bytes : 0;
+}
+
+uint64_t elf_file_note_bytes(const struct elf_file *f)
+{
+	size_t searched = 0;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < f->nsections && searched < ELF_FILE_NOTES_MAX; i++)
+		if (f->sections[i].type == SHT_NOTE) {
+			searched++;
+			sum += note_bytes(f->sections[i].bytes);
+		}
+	for (size_t i = 0; i < f->nnotes && searched < ELF_FILE_NOTES_MAX; i++, searched++)
+		sum += note_bytes(f->notes[i].bytes);
+	return sum;
 }
 
 int elf_file_build_id(const struct elf_file *f, struct build_id *ret_build_id)

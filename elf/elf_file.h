@@ -50,6 +50,7 @@ struct elf_file {
 	unsigned char *section_names;
 	struct elf_segment *segments; /* PT_LOAD, in the order of the file */
 	size_t nsegments;
+	size_t nheaders;                            /* program headers of all kinds */
 	struct elf_range notes[ELF_FILE_NOTES_MAX]; /* PT_NOTE */
 	size_t nnotes;
 	struct elf_range eh_frame_hdr; /* PT_GNU_EH_FRAME; bytes 0: none */
@@ -78,6 +79,9 @@ const struct elf_section *elf_file_section(const struct elf_file *f, const char 
  */
 int elf_file_read(const struct elf_file *f, uint64_t file_off, uint64_t bytes, uint64_t max,
 		  unsigned char **ret_data);
+
+/* The bytes of notes that elf_file_build_id reads at most. */
+uint64_t elf_file_note_bytes(const struct elf_file *f);
 
 /* Finds the GNU build id. Returns 0, -ENOENT or -ENOMEM. */
 int elf_file_build_id(const struct elf_file *f, struct build_id *ret_build_id);

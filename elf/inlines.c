@@ -141,6 +141,7 @@ static void drop_caches(struct inlines *in)
 		dwarf_data_drop(in->alt.data);
 	if (in->package.data)
 		dwarf_data_drop(in->package.data);
+	hashmap_free(&in->package.failed);
 	in->units_kept = 0;
 	in->splits = 0;
 }
@@ -151,8 +152,8 @@ static uint64_t kept_bytes(const struct inlines *in)
 	uint64_t nunits = in->file.units.len;
 
 	return in->units_kept + in->names.cap * sizeof(*in->names.v) +
-	       in->name_ids.nslots * sizeof(*in->name_ids.slots) + in->file.data->resident +
-	       (in->alt.data ? in->alt.data->resident : 0) +
+	       (in->name_ids.nslots + in->package.failed.nslots) * sizeof(*in->name_ids.slots) +
+	       in->file.data->resident + (in->alt.data ? in->alt.data->resident : 0) +
 	       (in->package.data ? in->package.data->resident : 0) +
 	       (in->file.units.cap + in->alt.units.cap) * sizeof(*in->file.units.v) +
 	       in->spans.cap * sizeof(*in->spans.v) +

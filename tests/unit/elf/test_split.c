@@ -260,10 +260,74 @@ static void only_the_slots_of_an_id_are_read(void **state)
 	unlink(path);
 }
 
+/* Each unit names the same hostile file by another path. */
+static void steps_count_the_headers_of_opened_files(void **state)
+{
+	char names[16][64] = {{0}};
+	const char *links[16];
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+	int r = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 16; i++) {
+		for (size_t n = 0; n < i; n++)
+			strcat(names[i], "./");
+		links[i] = strcat(names[i], "bomb.dwo");
+	}
+	write_image(16, links, 16);
+	write_split("bomb.dwo", FIRST_ID + 100, false, 16000);
+	dwarf_data_limit_steps_total(8 << 20);
+	struct opened o = open_image();
+
+	assert_int_equal(look_up(&o, 0, frames), 0);
+	for (size_t i = 1; i < 16 && !r; i++)
+		r = look_up(&o, i, frames);
+	assert_int_equal(r, -ENOENT);
+	close_image(&o);
+	dwarf_data_limit_steps_total(DWARF_STEPS_TOTAL_MAX);
+}
+
+/* Whether the file was opened since the last call. */
+static bool was_opened(int watch_fd)
+{
+	char events[4096];
+
+	return read(watch_fd, events, sizeof(events)) > 0;
+}
+
+static void a_file_that_lacks_a_unit_is_opened_once(void **state)
+{
+	static const char *const names[] = {"good.dwo", "stale.dwo", "stale.dwo"};
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+	AUTO_CLOSE int watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	char path[256];
+
+	(void)state;
+	write_image(3, names, 3);
+	write_split("good.dwo", FIRST_ID, false, 0);
+	write_split("stale.dwo", FIRST_ID + 100, false, 0);
+	snprintf(path, sizeof(path), "%s/stale.dwo", dir);
+	assert_true(inotify_add_watch(watch_fd, path, IN_OPEN) >= 0);
+	struct opened o = open_image();
+
+	assert_int_equal(look_up(&o, 0, frames), 0);
+	assert_string_equal(frames[0].function, "found");
+	assert_false(was_opened(watch_fd));
+	assert_int_equal(look_up(&o, 1, frames), 0);
+	assert_null(frames[0].function);
+	assert_true(was_opened(watch_fd));
+	assert_int_equal(look_up(&o, 2, frames), 0);
+	assert_null(frames[0].function);
+	assert_false(was_opened(watch_fd));
+	close_image(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_the_slots_of_an_id_are_read),
+		cmocka_unit_test(steps_count_the_headers_of_opened_files),
+		cmocka_unit_test(a_file_that_lacks_a_unit_is_opened_once),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
