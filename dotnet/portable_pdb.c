@@ -15,6 +15,7 @@
 
 #define PDB_ID_BYTES 20 /* a GUID and a time stamp */
 #define CODEVIEW 2
+#define CODEVIEW_BYTES_MAX ((uint32_t)64 << 10)
 #define EMBEDDED 17
 /* "PM": minor version of a CodeView entry that names a portable PDB. */
 #define PORTABLE_MINOR 0x504d
@@ -129,22 +130,15 @@ void portable_pdb_free(struct portable_pdb *pdb)
 	free(pdb);
 }
 
-/* Opens an embedded PDB: "MPDB", its unpacked size, and a deflate stream. */
-static int unpack(const unsigned char *packed, uint32_t bytes, struct portable_pdb **ret_pdb)
+static int inflate_pdb(const unsigned char *packed, uint32_t bytes, uint32_t len,
+		       struct portable_pdb **ret_pdb)
 {
-	AUTO_FREE unsigned char *data = NULL;
-	uint32_t len;
+	AUTO_FREE unsigned char *data = malloc((size_t)len + 1);
 
-	if (bytes < 8 || memcmp(packed, "MPDB", 4) != 0)
-		return -EBADMSG;
-	memcpy(&len, packed + 4, 4);
-	if (len > PORTABLE_PDB_BYTES_MAX)
-		return -E2BIG;
-	data = malloc((size_t)len + 1);
 	if (!data)
 		return -ENOMEM;
-	z_stream z = {.next_in = (unsigned char *)(uintptr_t)(packed + 8),
-		      .avail_in = bytes - 8,
+	z_stream z = {.next_in = (unsigned char *)(uintptr_t)packed,
+		      .avail_in = bytes,
 		      .next_out = data,
 		      .avail_out = len};
 
@@ -162,12 +156,30 @@ static int unpack(const unsigned char *packed, uint32_t bytes, struct portable_p
 	return r;
 }
 
+/* Opens an embedded PDB: "MPDB", its unpacked size, and a deflate stream. */
+static int unpack(const unsigned char *packed, uint32_t bytes, struct pdb_budget *budget,
+		  struct portable_pdb **ret_pdb)
+{
+	uint32_t len;
+
+	if (bytes < 8 || memcmp(packed, "MPDB", 4) != 0)
+		return -EBADMSG;
+	memcpy(&len, packed + 4, 4);
+	if (len > PORTABLE_PDB_BYTES_MAX || !pdb_budget_take_unpacked(budget, len))
+		return -E2BIG;
+	int r = inflate_pdb(packed + 8, bytes - 8, len, ret_pdb);
+
+	pdb_budget_release(budget, len);
+	return r;
+}
+
 /* Reads the data of a debug directory entry; the caller frees it. */
-static int read_entry(const struct pe *pe, const struct pe_debug *entry, unsigned char **ret_data)
+static int read_entry(const struct pe *pe, const struct pe_debug *entry, uint32_t max,
+		      unsigned char **ret_data)
 {
 	uint64_t at = entry->file_off;
 
-	if (entry->bytes > PORTABLE_PDB_BYTES_MAX)
+	if (entry->bytes > max)
 		return -E2BIG;
 	if (at > pe->file.bytes || entry->bytes > pe->file.bytes - at)
 		return -EBADMSG;
@@ -184,7 +196,7 @@ static int read_entry(const struct pe *pe, const struct pe_debug *entry, unsigne
 	return 0;
 }
 
-static int read_file(int fd, struct portable_pdb **ret_pdb)
+static int read_file(int fd, struct pdb_budget *budget, struct portable_pdb **ret_pdb)
 {
 	AUTO_FREE unsigned char *data = NULL;
 	struct stat st;
@@ -197,6 +209,9 @@ static int read_file(int fd, struct portable_pdb **ret_pdb)
 		return -E2BIG;
 	if (file_is_sparse(fd))
 		return -EBADMSG;
+	if (!pdb_budget_take(budget, (uint64_t)st.st_size))
+		return -E2BIG;
+	pdb_budget_release(budget, (uint64_t)st.st_size); /* the caller charges what it keeps */
 	data = malloc((size_t)st.st_size + 1);
 	if (!data)
 		return -ENOMEM;
@@ -245,16 +260,17 @@ int portable_pdb_id(const struct pe *pe, struct portable_pdb_id *ret_id)
 		if (entries[i].type != CODEVIEW)
 			continue;
 		ret_id->portable = entries[i].minor == PORTABLE_MINOR;
-		r = read_entry(pe, &entries[i], &data);
+		r = read_entry(pe, &entries[i], CODEVIEW_BYTES_MAX, &data);
 		return r ? r : parse_codeview(data, entries[i].bytes, ret_id);
 	}
 	return r ? r : -ENOENT;
 }
 
-int portable_pdb_open_file(int fd, const unsigned char guid[16], struct portable_pdb **ret_pdb)
+int portable_pdb_open_file(int fd, const unsigned char guid[16], struct pdb_budget *budget,
+			   struct portable_pdb **ret_pdb)
 {
 	struct portable_pdb *pdb;
-	int r = read_file(fd, &pdb);
+	int r = read_file(fd, budget, &pdb);
 
 	if (r)
 		return r;
@@ -267,43 +283,69 @@ int portable_pdb_open_file(int fd, const unsigned char guid[16], struct portable
 	return 0;
 }
 
+/* The parameters of portable_pdb_open_image */
+struct image_search {
+	const struct pe *pe;
+	int (*open_beside)(void *ctx, const char *name, int *ret_fd);
+	void *ctx;
+	struct pdb_budget *budget;
+};
+
 /* Opens the file that a CodeView entry names. */
-static int open_named(const unsigned char *codeview, uint32_t bytes,
-		      int (*open_beside)(void *ctx, const char *name, int *ret_fd), void *ctx,
+static int open_named(const struct image_search *s, const struct pe_debug *entry,
 		      struct portable_pdb **ret_pdb)
 {
+	AUTO_FREE unsigned char *codeview = NULL;
 	struct portable_pdb_id id;
 	AUTO_CLOSE int fd = -1;
-	int r = parse_codeview(codeview, bytes, &id);
+	int r = read_entry(s->pe, entry, CODEVIEW_BYTES_MAX, &codeview);
 
 	if (!r)
-		r = open_beside(ctx, id.name, &fd);
-	return r ? r : portable_pdb_open_file(fd, id.guid, ret_pdb);
+		r = parse_codeview(codeview, entry->bytes, &id);
+	if (!r)
+		r = s->open_beside(s->ctx, id.name, &fd);
+	return r ? r : portable_pdb_open_file(fd, id.guid, s->budget, ret_pdb);
+}
+
+static int open_embedded(const struct image_search *s, const struct pe_debug *entry,
+			 struct portable_pdb **ret_pdb)
+{
+	AUTO_FREE unsigned char *packed = NULL;
+
+	/* A hole of the image takes its whole size in memory. */
+	if (!pdb_budget_take(s->budget, entry->bytes))
+		return -E2BIG;
+	int r = read_entry(s->pe, entry, PORTABLE_PDB_BYTES_MAX, &packed);
+
+	if (!r)
+		r = unpack(packed, entry->bytes, s->budget, ret_pdb);
+	pdb_budget_release(s->budget, entry->bytes);
+	return r;
 }
 
 int portable_pdb_open_image(const struct pe *pe,
 			    int (*open_beside)(void *ctx, const char *name, int *ret_fd), void *ctx,
-			    struct portable_pdb **ret_pdb)
+			    struct pdb_budget *budget, struct portable_pdb **ret_pdb)
 {
+	const struct image_search s = {pe, open_beside, ctx, budget};
 	struct pe_debug entries[PE_DEBUG_ENTRIES_MAX];
+	bool tried[2] = {false, false};
 	size_t n = 0;
 	int r = pe_debug(pe, entries, &n), found = -ENOENT;
 
-	for (size_t i = 0; i < n && !r && found; i++) {
+	if (r)
+		return r == -E2BIG ? -EBADMSG : r; /* the PDB is not too large */
+	for (size_t i = 0; i < n && found && found != -E2BIG && found != -ENOMEM; i++) {
 		bool embedded = entries[i].type == EMBEDDED;
-		AUTO_FREE unsigned char *data = NULL;
 
-		if (!embedded &&
-		    (entries[i].type != CODEVIEW || entries[i].minor != PORTABLE_MINOR))
+		if (tried[embedded] || (!embedded && (entries[i].type != CODEVIEW ||
+						      entries[i].minor != PORTABLE_MINOR)))
 			continue;
-		found = read_entry(pe, &entries[i], &data);
-		if (!found)
-			found = embedded ? unpack(data, entries[i].bytes, ret_pdb)
-					 : open_named(data, entries[i].bytes, open_beside, ctx,
-						      ret_pdb);
-		r = found == -ENOMEM ? found : 0;
+		tried[embedded] = true;
+		found = embedded ? open_embedded(&s, &entries[i], ret_pdb)
+				 : open_named(&s, &entries[i], ret_pdb);
 	}
-	return r ? r : found;
+	return found;
 }
 
 /*

@@ -53,19 +53,23 @@ void portable_pdb_free(struct portable_pdb *pdb);
 bool portable_pdb_charge_budget(struct portable_pdb *pdb, struct pdb_budget *budget);
 
 /*
- * Opens a file, borrowed, as the PDB with that GUID. 0; -ENOENT: the PDB has another GUID; -EBADMSG
- * (also if the file is mostly holes), -E2BIG, -ENOMEM, -errno.
+ * Opens a file, borrowed, as the PDB with that GUID. Reads it only if it fits in the budget, but
+ * charges nothing. 0; -ENOENT: the PDB has another GUID; -EBADMSG (also if the file is mostly
+ * holes); -E2BIG: over a limit or the budget; -ENOMEM, -errno.
  */
-int portable_pdb_open_file(int fd, const unsigned char guid[16], struct portable_pdb **ret_pdb);
+int portable_pdb_open_file(int fd, const unsigned char guid[16], struct pdb_budget *budget,
+			   struct portable_pdb **ret_pdb);
 
 /*
  * Opens the PDB of an image: embedded in it, or the file with the id in its debug directory.
  * The callback opens a file in the image's folder, or another file with that name. The name is the
- * last part of a path, never "." or "..". 0; -ENOENT: none; -EBADMSG, -E2BIG, -ENOMEM, -errno.
+ * last part of a path, never "." or "..". Only the first entry of each kind counts. Reads or
+ * unpacks it only if its stated size fits in the budget, but charges only the unpacking. 0;
+ * -ENOENT: none; -E2BIG: over a limit or the budget; -EBADMSG, -ENOMEM, -errno.
  */
 int portable_pdb_open_image(const struct pe *pe,
 			    int (*open_beside)(void *ctx, const char *name, int *ret_fd), void *ctx,
-			    struct portable_pdb **ret_pdb);
+			    struct pdb_budget *budget, struct portable_pdb **ret_pdb);
 
 /*
  * Finds the file (without folders) and line of an IL offset in a MethodDef (row from 1). Takes the

@@ -35,7 +35,7 @@ int images_new(struct lookup_cache *lookup_cache, struct kernel_map *kernel, str
 	im->kernel = kernel;
 	im->opener = opener;
 	im->options = *options;
-	im->pdb_budget_total.left = PDB_BUDGET_BYTES_MAX;
+	im->pdb_budget_total = pdb_budget_all();
 	im->options.jit.counted = lookup_cache;
 	im->files_max = descriptor_budget_raise() / IMAGES_FILES_PART;
 	int r = jit_sources_new(&im->options.jit, opener, images_open_marker, im, &im->jit);

@@ -295,10 +295,12 @@ static void load_note_no_room(const struct symbolizer_missing_lines *lineless)
 {
 	char more[64];
 
-	log_note("%s%s: left out, so their code has no lines: the PDBs of all processes may take "
-		 "%u GiB; record fewer processes (`profcpu collect -p PID`)",
+	log_note("%s%s: left out, so their code has no lines: PDBs may take a quarter of the free "
+		 "memory, at most %u GiB, and embedded ones may unpack to %u GiB; their headers "
+		 "state more; record fewer processes (`profcpu collect -p PID`)",
 		 lineless->first_refused, load_more(lineless->pdbs_refused, more),
-		 (unsigned int)(PDB_BUDGET_BYTES_MAX >> 30));
+		 (unsigned int)(PDB_BUDGET_BYTES_MAX >> 30),
+		 (unsigned int)(PDB_BUDGET_UNPACKED_MAX >> 30));
 }
 
 void post_load_report_lines(const struct post_options *options, const char *name,

@@ -19,8 +19,8 @@ struct pdb_places {
 };
 
 /*
- * Returns 0, -ENOENT (nowhere), -E2BIG (over the budget, counted there), -EBADMSG, -ENOMEM or
- * -errno.
+ * Returns 0, -ENOENT (nowhere), -E2BIG (over a limit or the budget, counted there), -EBADMSG,
+ * -ENOMEM or -errno.
  */
 int pdb_find(const struct pe *pe, const struct pdb_places *places, struct portable_pdb **ret_pdb);
 

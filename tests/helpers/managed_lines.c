@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 	int r = pe_open(&file, &pe, NULL);
 
 	if (!r)
-		r = portable_pdb_open_image(&pe, open_beside, NULL, &pdb);
+		r = portable_pdb_open_image(&pe, open_beside, NULL, NULL, &pdb);
 	if (r) {
 		fprintf(stderr, "managed_lines: %s: %s\n", path, strerror(-r));
 		return 1;

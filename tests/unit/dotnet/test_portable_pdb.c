@@ -233,8 +233,9 @@ static void a_hollow_pdb_is_refused(void **state)
 
 		assert_int_equal(write(fd, data, len), len);
 		assert_int_equal(sizes[i] ? ftruncate(fd, sizes[i]) : 0, 0);
-		assert_int_equal(portable_pdb_open_file(
-					 fd, (const unsigned char *)"no GUID of any one", &pdb),
+		assert_int_equal(portable_pdb_open_file(fd,
+							(const unsigned char *)"no GUID of any one",
+							NULL, &pdb),
 				 i ? -EBADMSG : -ENOENT);
 		free(data);
 		close(fd);
