@@ -6,6 +6,7 @@
 #include "base/intern.h"
 #include "base/printable.h"
 #include "base/vec.h"
+#include "profile/groups.h"
 #include "profile/samples.h"
 #include "profile/stack_room.h"
 
@@ -19,31 +20,20 @@ _Static_assert(sizeof(struct profile_thread) == 20,
 	       "threads are compared as bytes: no hidden padding");
 
 #define PROFILE_IDS_MAX STACK_ROOM_MAX
-#define PROFILE_BATCH ((size_t)2048)
 
-/* Frames with an address may take this part of the memory that is left. */
-#define PROFILE_FRAMES_PART 8
-/* Memory of a frame here and in tables by frame, while they grow. */
+/*
+ * Frames with an address, texts with their forms in outputs, and threads: each may take this part
+ * of the memory that is left.
+ */
+#define PROFILE_PART 8
+/* Memory of each here and in tables, while they grow; a thread has a group of samples. */
 #define PROFILE_FRAME_BYTES 160
-/* Texts may take this part, with their forms in outputs. */
-#define PROFILE_TEXTS_PART 8
-#define PROFILE_TEXT_BYTES 96 /* of tables by text, while they grow */
+#define PROFILE_TEXT_BYTES 96 /* without the text */
+#define PROFILE_THREAD_BYTES 256
 
 struct profile_stack_node {
 	uint32_t parent, frame;
 	uint32_t recent; /* the last child that profile_stack returned; 0: none */
-};
-
-/*
- * Sums of the samples. slots: index + 1 into groups. Samples are summed in batches, because the
- * processor then waits for many places of the table at once.
- */
-struct profile_grouping {
-	VEC(struct profile_group) groups;
-	uint32_t *slots;
-	size_t nslots;
-	struct profile_sample batch[PROFILE_BATCH];
-	size_t nbatch;
 };
 
 struct profile {
@@ -56,14 +46,15 @@ struct profile {
 	struct hashmap thread_ids; /* maps a hash of the thread to its id; see profile_thread */
 	uint32_t *frame_slots;     /* id + 1 */
 	size_t nframe_slots;
-	size_t frames_max;   /* frames with their address */
+	size_t frames_max; /* frames with their address */
+	size_t threads_max;
 	uint64_t texts_left; /* bytes */
 	uint64_t left_out;
 	/* Maps parent and frame to the id, for stacks that profile_stack_is_next does not find. */
 	struct hashmap stack_ids;
 	struct stack_room room;
 	struct samples samples;
-	struct profile_grouping grouping;
+	struct groups groups;
 	struct profile_span span;
 	uint64_t nsamples;
 	bool only_groups;
@@ -77,7 +68,7 @@ int profile_new(struct profile **ret_profile)
 		return -ENOMEM;
 	samples_init(&p->samples);
 	stack_room_init(&p->room, NULL);
-	p->frames_max = PROFILE_IDS_MAX;
+	p->frames_max = p->threads_max = PROFILE_IDS_MAX;
 	p->texts_left = UINT64_MAX;
 	if (vec_push(&p->stacks, ((struct profile_stack_node){.frame = PROFILE_NONE}))) {
 		profile_free(p);
@@ -92,12 +83,18 @@ void profile_only_groups(struct profile *p)
 	p->only_groups = true;
 }
 
+static size_t profile_fit(uint64_t n)
+{
+	return n < PROFILE_IDS_MAX ? (size_t)n : PROFILE_IDS_MAX;
+}
+
 void profile_limit_memory(struct profile *p, uint64_t (*memory_left)(void))
 {
-	uint64_t left = memory_left(), frames = left / PROFILE_FRAMES_PART / PROFILE_FRAME_BYTES;
+	uint64_t left = memory_left() / PROFILE_PART;
 
-	p->texts_left = left / PROFILE_TEXTS_PART;
-	p->frames_max = frames < PROFILE_IDS_MAX ? (size_t)frames : PROFILE_IDS_MAX;
+	p->texts_left = left;
+	p->frames_max = profile_fit(left / PROFILE_FRAME_BYTES);
+	p->threads_max = profile_fit(left / PROFILE_THREAD_BYTES);
 	stack_room_init(&p->room, memory_left);
 }
 
@@ -119,8 +116,7 @@ void profile_free(struct profile *p)
 	free(p->frame_slots);
 	hashmap_free(&p->stack_ids);
 	samples_free(&p->samples);
-	vec_free(&p->grouping.groups);
-	free(p->grouping.slots);
+	groups_free(&p->groups);
 	free(p);
 }
 
@@ -220,12 +216,22 @@ bool profile_has_stacks(const struct profile *p)
 
 int profile_thread(struct profile *p, const struct profile_thread *thread, uint32_t *ret_thread)
 {
+	struct profile_thread common = {.pid = -1, .tid = -1};
 	uint64_t key = hash_bytes(thread, sizeof(*thread));
 	uint32_t *place;
 	int fresh, r;
 
 	/* If different threads have equal hashes, try the next key. */
 	for (;; key++) {
+		if (p->threads.len >= p->threads_max && thread != &common &&
+		    !hashmap_get(&p->thread_ids, key)) {
+			r = intern_str(&p->texts, PROFILE_LEFT_OUT, &common.comm);
+			if (r)
+				return r;
+			p->left_out++;
+			thread = &common;
+			key = hash_bytes(thread, sizeof(*thread));
+		}
 		if (p->threads.len >= PROFILE_IDS_MAX)
 			return -E2BIG;
 		r = hashmap_entry(&p->thread_ids, key, PROFILE_NONE, &place, &fresh);
@@ -433,78 +439,10 @@ int profile_each_sample(struct profile *p,
 	return samples_each(&p->samples, fn, ctx);
 }
 
-static uint64_t profile_group_hash(uint32_t event, uint32_t thread, uint32_t stack)
-{
-	return hash_mix((uint64_t)thread << 32 | stack, event);
-}
-
-static int profile_grow_groups(struct profile_grouping *g)
-{
-	size_t n = 1024;
-
-	while (n < (g->groups.len + PROFILE_BATCH) * 2)
-		n *= 2;
-	uint32_t *slots = calloc(n, sizeof(*slots));
-
-	if (!slots)
-		return -ENOMEM;
-	for (size_t k = 0; k < g->groups.len; k++) {
-		const struct profile_group *e = &g->groups.v[k];
-		size_t i = profile_group_hash(e->event, e->thread, e->stack) & (n - 1);
-
-		while (slots[i])
-			i = (i + 1) & (n - 1);
-		slots[i] = (uint32_t)k + 1;
-	}
-	free(g->slots);
-	g->slots = slots;
-	g->nslots = n;
-	return 0;
-}
-
-/* Makes room for the groups of a batch. */
-static int profile_make_room(struct profile_grouping *g)
-{
-	if (g->groups.len + PROFILE_BATCH > PROFILE_IDS_MAX)
-		return -E2BIG;
-	if (vec_reserve(&g->groups, PROFILE_BATCH))
-		return -ENOMEM;
-	return (g->groups.len + PROFILE_BATCH) * 2 > g->nslots ? profile_grow_groups(g) : 0;
-}
-
-static void profile_group_sample(struct profile_grouping *g, const struct profile_sample *s)
-{
-	size_t mask = g->nslots - 1;
-	size_t i = profile_group_hash(s->event, s->thread, s->stack) & mask;
-
-	for (; g->slots[i]; i = (i + 1) & mask) {
-		struct profile_group *e = &g->groups.v[g->slots[i] - 1];
-
-		if (e->event == s->event && e->thread == s->thread && e->stack == s->stack &&
-		    e->samples < UINT32_MAX) {
-			if (__builtin_add_overflow(e->weight, s->weight, &e->weight))
-				e->weight = UINT64_MAX;
-			e->samples++;
-			return;
-		}
-	}
-	g->groups.v[g->groups.len++] =
-		(struct profile_group){s->weight, 1, s->event, s->thread, s->stack};
-	g->slots[i] = (uint32_t)g->groups.len;
-}
-
-static void profile_group_batch(struct profile_grouping *g)
-{
-	for (size_t i = 0; i < g->nbatch; i++)
-		profile_group_sample(g, &g->batch[i]);
-	g->nbatch = 0;
-}
-
 int profile_sample(struct profile *p, const struct profile_sample *sample)
 {
-	struct profile_grouping *g = &p->grouping;
 	struct profile_span *span = &p->span;
-	int r = g->nbatch ? 0 : profile_make_room(g);
+	int r = groups_add(&p->groups, sample);
 
 	if (!r && !p->only_groups)
 		r = samples_add(&p->samples, sample);
@@ -515,20 +453,14 @@ int profile_sample(struct profile *p, const struct profile_sample *sample)
 	if (sample->time_ns > span->last_ns)
 		span->last_ns = sample->time_ns;
 	p->nsamples++;
-	g->batch[g->nbatch++] = *sample;
-	if (g->nbatch == PROFILE_BATCH)
-		profile_group_batch(g);
 	return 0;
 }
 
 const struct profile_group *profile_groups(struct profile *p, size_t *ret_n)
 {
-	profile_group_batch(&p->grouping);
-	free(p->grouping.slots);
-	p->grouping.slots = NULL;
-	p->grouping.nslots = 0;
-	*ret_n = p->grouping.groups.len;
-	return p->grouping.groups.v;
+	groups_end(&p->groups);
+	*ret_n = p->groups.all.len;
+	return p->groups.all.v;
 }
 
 int profile_label_frame(struct profile *p, const char *name, size_t len, uint8_t kind,

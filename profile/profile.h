@@ -7,8 +7,8 @@
  * the order in which they were added; texts are interned. This module creates no output text.
  *
  * Memory grows with the number of distinct frames, stacks and groups, plus 16 bytes for each sample
- * unless profile_only_groups was called. profile_limit_memory bounds texts, frames and stacks.
- * Samples go to an unlinked temporary file after SAMPLES_IN_MEMORY_MAX. Not thread-safe.
+ * unless profile_only_groups was called. profile_limit_memory bounds texts, threads, frames and
+ * stacks. Samples go to an unlinked temporary file after SAMPLES_IN_MEMORY_MAX. Not thread-safe.
  */
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
@@ -160,8 +160,8 @@ int profile_new(struct profile **ret_profile);
 void profile_only_groups(struct profile *p);
 
 /*
- * Bounds the memory of texts, frames and stacks, and of the trees that outputs make from them, by
- * the memory that is left. memory_left returns bytes; it is called rarely.
+ * Bounds the memory of texts, threads, frames and stacks by the memory that is left. The trees that
+ * outputs make from them count, too. memory_left returns bytes; it is called rarely.
  */
 void profile_limit_memory(struct profile *p, uint64_t (*memory_left)(void));
 
@@ -200,11 +200,12 @@ const char *profile_text_of(const struct profile *p, uint32_t text, uint32_t *re
 
 /* Each interns a copy of its argument and returns its id. 0, -ENOMEM, -E2BIG. */
 int profile_event(struct profile *p, const struct profile_event *event, uint32_t *ret_event);
+/* Beyond the memory for threads, new ones become one, PROFILE_LEFT_OUT with IDs of -1. */
 int profile_thread(struct profile *p, const struct profile_thread *thread, uint32_t *ret_thread);
 /* Beyond the memory for frames, those that differ only in addr and sym_off become one, with 0. */
 int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t *ret_frame);
 
-/* Calls that left out an address or a text for lack of memory. */
+/* Calls that left out an address, a text or a thread for lack of memory. */
 uint64_t profile_left_out(const struct profile *p);
 
 /*
@@ -268,16 +269,6 @@ struct profile_span profile_span(const struct profile *p);
  */
 int profile_each_sample(struct profile *p,
 			int (*fn)(void *ctx, const struct profile_sample *sample), void *ctx);
-
-/*
- * Sum of samples with equal event, thread and stack; weights stop at UINT64_MAX. After UINT32_MAX
- * samples another group begins. All outputs are made from groups, except texts of single samples.
- */
-struct profile_group {
-	uint64_t weight;
-	uint32_t samples;
-	uint32_t event, thread, stack;
-};
 
 /*
  * Returns all groups in the order of their first samples; valid until the next profile_sample.

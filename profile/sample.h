@@ -1,4 +1,4 @@
-/* One sample of a profile. */
+/* One sample of a profile, and the sum of equal ones. */
 #ifndef PROFILE_SAMPLE_H
 #define PROFILE_SAMPLE_H
 
@@ -9,6 +9,16 @@ struct profile_sample {
 	uint64_t weight;  /* the period; 1 for events without one */
 	uint32_t event, thread, stack; /* ids */
 	int32_t cpu;                   /* -1: unknown */
+};
+
+/*
+ * Sum of samples with equal event, thread and stack; weights stop at UINT64_MAX. After UINT32_MAX
+ * samples another group begins. All outputs are made from groups, except texts of single samples.
+ */
+struct profile_group {
+	uint64_t weight;
+	uint32_t samples;
+	uint32_t event, thread, stack;
 };
 
 #endif

@@ -63,7 +63,7 @@
 	    "processes lack names: they, or 64 others of their user, did not answer in time",   \
 	    "end them, or the servers of their file systems")                                   \
 	ROW(ADDRESSES, "addresses",                                                             \
-	    "times an address or a name was left out: too little memory is left",               \
+	    "times an address, a name or a thread was left out: too little memory is left",     \
 	    LIMITS_STACK_MEMORY_REMEDY)
 
 #define LIMITS_STACK_MEMORY_REMEDY "run `profcpu postprocess` again with more memory"

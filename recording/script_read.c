@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define SCRIPT_READ_BYTES ((size_t)256 << 10)
-#define SCRIPT_KNOWN_MAX ((size_t)1 << 17) /* lines and stacks whose results are kept */
+#define SCRIPT_KNOWN_MAX ((size_t)1 << 17) /* lines, stacks and threads whose results are kept */
 
 /* Result of parsing a frame's line. */
 struct script_known {
@@ -298,6 +298,8 @@ static int script_thread(struct script_reader *s, const struct script_header *h,
 	r = profile_text(s->profile, h->comm.at, h->comm.len, &thread.comm);
 	if (!r)
 		r = profile_thread(s->profile, &thread, ret_thread);
+	if (s->threads.len >= SCRIPT_KNOWN_MAX)
+		hashmap_free(&s->threads);
 	return r ? r : hashmap_put(&s->threads, key, *ret_thread);
 }
 

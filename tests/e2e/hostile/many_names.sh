@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# More different names than fit into the memory that is left: in the text of perf script, in folded text, and in the perf
-# map of a target.
+# More different names or threads than fit into the memory that is left: in the text of perf script, in folded text, and in
+# the perf map of a target.
 # In a control group of 64 MiB, the commands succeed and say what they left out. No sample is missing.
 # Runs alone.
 # shellcheck source=tests/e2e/lib.sh
@@ -20,7 +20,7 @@ small() {
 	[ "$STATUS" = 0 ] || fail "$*: exit $STATUS, $MIB MiB: $(cat err)"
 }
 says_what_is_left_out() {
-	grep -q 'times an address or a name was left out' err || fail "$1 does not say what it left out: $(cat err)"
+	grep -q 'times an address, a name or a thread was left out' err || fail "$1 does not say what it left out: $(cat err)"
 }
 weights() { awk '{ sum += $NF } END { printf "%.0f\n", sum }' "$1"; }
 
@@ -32,6 +32,13 @@ grep -q '^prog;main;\[left out\] [0-9]*$' out || fail "fold has no such frame: $
 [ "$(weights out)" = 180000 ] || fail "fold has $(weights out) of 180000 samples"
 small "$PROFCPU" flamegraph script.txt
 says_what_is_left_out flamegraph
+
+awk 'BEGIN { for (i = 0; i < 1000000; i++)
+	printf "prog%d %d [000] %d.000001: 1 cycles:\n\t10 main (/x)\n\n", i, i + 1, i }' >threads.txt
+small "$PROFCPU" fold threads.txt
+says_what_is_left_out fold
+grep -qF '[left_out];main ' out || fail "fold has no such thread: $(tail -n 2 out)"
+[ "$(weights out)" = 1000000 ] || fail "fold has $(weights out) of 1000000 samples"
 
 awk 'BEGIN { for (i = 0; i < 1000000; i++) printf "prog;main;function_number_%08d 1\n", i }' >names.folded
 small "$PROFCPU" flamegraph names.folded

@@ -263,6 +263,32 @@ static void frames_beyond_the_memory_have_no_address(void **state)
 	profile_free(p);
 }
 
+static void threads_beyond_the_memory_share_one(void **state)
+{
+	struct profile_thread t = {.pid = 1};
+	uint32_t first, id = 0, again;
+	struct profile *p;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	profile_limit_memory(p, little_memory);
+	assert_int_equal(profile_text(p, "comm", 4, &t.comm), 0);
+	assert_int_equal(profile_thread(p, &t, &first), 0);
+	for (int i = 1; i < 100000; i++) {
+		t.tid = i;
+		assert_int_equal(profile_thread(p, &t, &id), 0);
+	}
+	assert_string_equal(profile_text_of(p, profile_thread_of(p, id)->comm, NULL),
+			    PROFILE_LEFT_OUT);
+	assert_int_equal(profile_thread_of(p, id)->tid, -1);
+	assert_in_range(profile_nthreads(p), 10, 10000);
+	assert_int_equal(profile_left_out(p), 100000 - profile_nthreads(p) + 1);
+	t.tid = 0;
+	assert_int_equal(profile_thread(p, &t, &again), 0);
+	assert_int_equal(again, first);
+	profile_free(p);
+}
+
 static void texts_beyond_the_memory_share_one(void **state)
 {
 	uint32_t first, text = 0, again;
@@ -295,6 +321,7 @@ int main(void)
 		cmocka_unit_test(texts_of_targets_are_printable_and_bounded),
 		cmocka_unit_test(frames_beyond_the_memory_have_no_address),
 		cmocka_unit_test(texts_beyond_the_memory_share_one),
+		cmocka_unit_test(threads_beyond_the_memory_share_one),
 		cmocka_unit_test(equal_parts_have_equal_ids),
 		cmocka_unit_test(groups_sum_equal_samples),
 	};
