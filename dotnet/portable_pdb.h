@@ -54,8 +54,10 @@ bool portable_pdb_charge_budget(struct portable_pdb *pdb, struct pdb_budget *bud
 
 /*
  * Opens a file, borrowed, as the PDB with that GUID. Reads it only if it fits in the budget, but
- * charges nothing. 0; -ENOENT: the PDB has another GUID; -EBADMSG (also if the file is mostly
- * holes); -E2BIG: over a limit or the budget; -ENOMEM, -errno.
+ * charges nothing.
+ *
+ * 0; -ENOENT: the PDB has another GUID; -EBADMSG (also if the file is mostly holes); -E2BIG: over a
+ * limit or the budget; -ENOMEM, -errno.
  */
 int portable_pdb_open_file(int fd, const unsigned char guid[16], struct pdb_budget *budget,
 			   struct portable_pdb **ret_pdb);
@@ -64,8 +66,9 @@ int portable_pdb_open_file(int fd, const unsigned char guid[16], struct pdb_budg
  * Opens the PDB of an image: embedded in it, or the file with the id in its debug directory.
  * The callback opens a file in the image's folder, or another file with that name. The name is the
  * last part of a path, never "." or "..". Only the first entry of each kind counts. Reads or
- * unpacks it only if its stated size fits in the budget, but charges only the unpacking. 0;
- * -ENOENT: none; -E2BIG: over a limit or the budget; -EBADMSG, -ENOMEM, -errno.
+ * unpacks it only if its stated size fits in the budget. The caller charges the PDB.
+ *
+ * 0; -ENOENT: none; -E2BIG: over a limit or the budget; -EBADMSG, -ENOMEM, -errno.
  */
 int portable_pdb_open_image(const struct pe *pe,
 			    int (*open_beside)(void *ctx, const char *name, int *ret_fd), void *ctx,

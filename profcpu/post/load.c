@@ -295,9 +295,8 @@ static void load_note_no_room(const struct symbolizer_missing_lines *lineless)
 {
 	char more[64];
 
-	log_note("%s%s: left out, so their code has no lines: PDBs may take a quarter of the free "
-		 "memory, at most %u GiB, and embedded ones may unpack to %u GiB; their headers "
-		 "state more; record fewer processes (`profcpu collect -p PID`)",
+	log_note("%s%s: left out, so their code has no lines: by its headers, too large for a "
+		 "quarter of the free memory, %u GiB, or %u GiB unpacked; record fewer processes",
 		 lineless->first_refused, load_more(lineless->pdbs_refused, more),
 		 (unsigned int)(PDB_BUDGET_BYTES_MAX >> 30),
 		 (unsigned int)(PDB_BUDGET_UNPACKED_MAX >> 30));
