@@ -237,7 +237,8 @@ static void capture_last_round(struct jit_capture *c)
 	for (; q->heap.len; now = clock_monotonic_ns()) {
 		struct jit_process *p = q->heap.v[0];
 		/* One that was executed meanwhile is new. */
-		enum capture_turn turn = p->next_ns < TURNS ? p->next_ns : TURN_PROBE;
+		enum capture_turn turn =
+			p->next_ns < TURNS ? (enum capture_turn)p->next_ns : TURN_PROBE;
 
 		if (!until[turn])
 			until[turn] = capture_limit(now, c->until_ns, alone);
