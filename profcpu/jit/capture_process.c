@@ -28,7 +28,7 @@
 /* Longest time to read maps, also in a turn; and to search memory without a turn. */
 #define PROCESS_MAPS_NS (NS_PER_S / 4)
 #define PROCESS_LONG_MAPS_NS NS_PER_S
-#define PROCESS_MEMORY_NS (50 * NS_PER_MS)
+#define PROCESS_MEMORY_NS (250 * NS_PER_MS)
 /* disk space left for perf.data and the end of a recording */
 #define PROCESS_DISK_BYTES ((uint64_t)1 << 20)
 /* descriptors that one more process must leave to the recording */

@@ -54,7 +54,7 @@ attack() {
 	kill -0 "$target" || fail "$name: the program ended: $(cat "$name.log")"
 	measure "$PROFCPU" collect -q -p "$target" -F 299 -d 4 -o "$name.rec"
 	report "$name: collect"
-	[ "$(report_number "$name.rec" samples)" -gt 100 ] || fail "$name: too few samples"
+	[ "$(report_number "$name.rec" samples)" -gt 20 ] || fail "$name: too few samples"
 	measure "$PROFCPU" postprocess -q --no-download "$name.rec"
 	report "$name: postprocess"
 	measure "$PROFCPU" fold --lines "$name.rec" >"$name.folded"

@@ -21,10 +21,10 @@ about() {
 
 # The program reuses addresses during the recording.
 record own -F 999 -d 20 -- "$BUILD/helpers/jit_writer" 2
-about jit_first "$(share own '^jit_first$')" 30 4
-about jit_second "$(share own '^jit_second$')" 20 4
-about jit_moving "$(share own '^jit_moving$')" 25 4
-about jit_third "$(share own '^jit_third$')" 25 4
+about jit_first "$(share own '^jit_first$')" 30 8
+about jit_second "$(share own '^jit_second$')" 20 8
+about jit_moving "$(share own '^jit_moving$')" 25 8
+about jit_third "$(share own '^jit_third$')" 25 8
 grep -q ' jitdump - jit_moving$' own/symbols/names || fail "names do not come from the jitdump: $(cat own/symbols/names)"
 
 # Each sample has perf's name. Exclude moved code, because perf inject makes no file for it.
