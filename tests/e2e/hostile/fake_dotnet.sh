@@ -49,5 +49,5 @@ jit = next(row for row in json.load(open(sys.argv[1] + "/report.json"))["code"] 
 print(jit)
 sys.exit(jit["frames"] < 200 or jit["sources"].get("runtime-memory", 0) < 0.95 * jit["frames"])' "$1"; }
 named alone && named beside || fail "names are missing: $(cat log)"
-[ "$(grep -c 'no names of JIT-compiled code.*rundown: ' log)" -ge 3 ] || fail "the fakes were not noticed: $(cat log)"
+[ "$(grep -c 'no names of JIT-compiled code' log)" -ge 3 ] || fail "the fakes were not noticed: $(cat log)"
 exit 0
