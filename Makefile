@@ -92,6 +92,10 @@ $(B)/profcpu: $(B)/obj/profcpu/main.o $(B)/libprofcpu.a
 $(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code unwind/test_clr_code): \
 	override LDFLAGS += -Wl,--wrap=clock_monotonic_ns
 
+# The tests set the memory that is left (tests/unit/fake_memory.h).
+$(addprefix $(B)/unit/,symbols/test_r2r_image unwind/test_r2r_unwind): \
+	override LDFLAGS += -Wl,--wrap=memory_left
+
 # A fake runtime answers the reader, and the test counts the answers.
 $(B)/unit/profcpu/record/test_code_reader: override LDFLAGS += $(addprefix -Wl$(comma)--wrap=,clr_runtime_locate \
 	clr_contract_load clr_code_reader_new clr_code_reader_free clr_code_read unwinder_add_code)

@@ -156,18 +156,11 @@ struct pe_range pe_range_at(const struct pe *pe, uint32_t rva, uint32_t bytes)
 	return (struct pe_range){rva, bytes < left ? bytes : left};
 }
 
-/*
- * Whether so many bytes may be read. Targets can map many images. So all together may take half of
- * the memory that was left at first, and each an eighth of what is left.
- */
-static bool has_memory(uint32_t bytes)
+bool pe_has_memory(uint32_t bytes)
 {
 	static _Atomic uint64_t first_left;
-	uint64_t left, first = 0;
+	uint64_t left = memory_left(), first = 0;
 
-	if (bytes <= PE_SMALL_BYTES)
-		return true;
-	left = memory_left();
 	if (!atomic_compare_exchange_strong(&first_left, &first, left) && left < first / 2)
 		return false;
 	return bytes <= left / 8;
@@ -185,7 +178,7 @@ int pe_read(const struct pe *pe, struct pe_range range, uint32_t max, unsigned c
 			    pe_file_off(pe, range.rva, &at)))
 		return parse_fail(err, -EBADMSG, "a part of the PE image lies outside its sections",
 				  range.rva);
-	if (!has_memory(range.bytes))
+	if (range.bytes > PE_SMALL_BYTES && !pe_has_memory(range.bytes))
 		return parse_fail(err, -E2BIG,
 				  "a part of the PE image needs more memory than is left",
 				  range.rva);

@@ -12,6 +12,7 @@ enum {
 	R2R_CORE_BYTES = 8,
 	R2R_SECTION_BYTES = 12,
 	R2R_COMPONENT_BYTES = 16,
+	R2R_SMALL_TABLES_BYTES = 256 << 10, /* of an image whose tables have 64 KiB each */
 };
 
 static struct pe_range read_range(struct reader *r)
@@ -88,6 +89,10 @@ int r2r_header_read(const struct pe *pe, struct r2r_header *ret_header, struct p
 		return parse_fail(err, -ENOTSUP, "a ReadyToRun image older than .NET 7", rva);
 	if (pe->machine != PE_X64 && pe->machine != PE_ARM64)
 		return parse_fail(err, -ENOTSUP, "a ReadyToRun image for another machine", 0);
+	/* The tables of many small images fill memory, too. */
+	if (!pe_has_memory(R2R_SMALL_TABLES_BYTES))
+		return parse_fail(err, -E2BIG, "a ReadyToRun image needs more memory than is left",
+				  rva);
 	error = read_core(pe, rva + R2R_HEADER_BYTES, &h, err);
 	h.composite = r2r_header_section(&h, R2R_COMPONENT_ASSEMBLIES).bytes;
 	if (!error)

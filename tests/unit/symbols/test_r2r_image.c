@@ -3,6 +3,7 @@
 #include "symbols/r2r_image.h"
 #include "symbols/r2r_lines.h"
 #include "dotnet/r2r_native.h"
+#include "tests/unit/fake_memory.h"
 #include "tests/unit/r2r_builder.h"
 
 #include <errno.h>
@@ -395,6 +396,25 @@ static void hollow_images_give_no_metadata(void **state)
 	close(file.fd);
 }
 
+/* Many assemblies may share small metadata. */
+static void metadata_is_not_read_when_half_of_the_memory_is_gone(void **state)
+{
+	struct symbol_provider *p;
+	uint32_t code;
+	struct r2r_build b = begin_app(&code);
+	char place[16];
+
+	(void)state;
+	put_functions(&b, code, five, 5);
+	r2r_header(&b, 0);
+	p = must_open(&b, NULL);
+	fake_memory_left = FAKE_MEMORY_BYTES / 2 - 1;
+	snprintf(place, sizeof(place), "0x%x", code);
+	assert_code(p, code, place, code, code + 0x18);
+	fake_memory_left = FAKE_MEMORY_BYTES;
+	symbol_provider_free(p);
+}
+
 static int open_no_pdb(void *ctx, const char *name, int *ret_fd)
 {
 	(void)ctx;
@@ -714,6 +734,7 @@ int main(void)
 		cmocka_unit_test(unknown_things_are_reported),
 		cmocka_unit_test(oversized_instance_tables_are_refused),
 		cmocka_unit_test(hollow_images_give_no_metadata),
+		cmocka_unit_test(metadata_is_not_read_when_half_of_the_memory_is_gone),
 		cmocka_unit_test(tables_for_lines_count_for_the_limit),
 		cmocka_unit_test(places_have_the_il_of_the_last_point_before_them),
 		cmocka_unit_test(an_image_cut_anywhere_does_no_harm),

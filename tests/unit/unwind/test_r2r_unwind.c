@@ -2,6 +2,7 @@
 #include "unwind/r2r_unwind.h"
 
 #include "dotnet/r2r_header.h"
+#include "tests/unit/fake_memory.h"
 #include "tests/unit/r2r_builder.h"
 #include "tests/unit/unwind_check.h"
 
@@ -158,6 +159,29 @@ static void images_of_holes_are_refused(void **state)
 	close(file.fd);
 }
 
+/* A target can map many small images. */
+static void images_are_refused_when_half_of_the_memory_is_gone(void **state)
+{
+	struct built built;
+	struct r2r_build b = build_image(&built);
+	struct parse_error err = {.what = NULL};
+	struct r2r_unwind *u = NULL;
+	size_t len;
+	unsigned char *data = r2r_end(&b, &len);
+	struct pe_file file = {memfd_create("image", MFD_CLOEXEC), 0, len};
+
+	(void)state;
+	assert_int_equal(file_pwrite_all(file.fd, data, len, 0), 0);
+	free(data);
+	assert_int_equal(r2r_unwind_open(&file, &u, &err), 0);
+	r2r_unwind_free(u);
+	fake_memory_left = FAKE_MEMORY_BYTES / 2 - 1;
+	assert_int_equal(r2r_unwind_open(&file, &u, &err), -E2BIG);
+	fake_memory_left = FAKE_MEMORY_BYTES;
+	assert_string_equal(err.what, "a ReadyToRun image needs more memory than is left");
+	close(file.fd);
+}
+
 /* All functions have the same code, and more bytes than rules are made of. */
 static void long_functions_are_bounded(void **state)
 {
@@ -296,6 +320,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_have_rules_by_offset),
 		cmocka_unit_test(images_of_holes_are_refused),
+		cmocka_unit_test(images_are_refused_when_half_of_the_memory_is_gone),
 		cmocka_unit_test(long_functions_are_bounded),
 		cmocka_unit_test(an_image_in_a_bundle_has_offsets_of_the_bundle),
 		cmocka_unit_test(thunks_have_rules_for_pushed_words),
