@@ -6,6 +6,7 @@
 #include "dotnet/r2r_signature.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define NO_METHOD (R2R_CODE_IS_COLD - 1)
@@ -19,6 +20,8 @@
  * its file, but would fill memory.
  */
 #define TABLE_BYTES_FACTOR 256
+
+#define ENTRY_BYTES 16 /* of a signature that counts as one entry */
 
 /*
  * A runtime function. method: index of its method, with R2R_CODE_IS_COLD for cold code, or
@@ -41,6 +44,17 @@ struct build {
 static int fail_damaged(const struct build *b, const char *what, uint32_t rva)
 {
 	return parse_fail(b->err, -EBADMSG, what, rva);
+}
+
+/* Takes entries from those that all images may have. */
+static int take_entries(const struct build *b, uint64_t n, uint32_t rva)
+{
+	static _Atomic uint64_t taken;
+
+	if (atomic_fetch_add(&taken, n) + n <= R2R_FUNCTIONS_ENTRIES_MAX)
+		return 0;
+	atomic_fetch_sub(&taken, n);
+	return parse_fail(b->err, -E2BIG, "too many entries in all ReadyToRun images", rva);
 }
 
 static uint32_t load_u32(const unsigned char *p)
@@ -89,6 +103,9 @@ static int read_runtime_functions(struct build *b, struct pe_range range)
 	if (error)
 		return error;
 	b->n = range.bytes / entry_bytes;
+	error = take_entries(b, b->n, range.rva);
+	if (error)
+		return error;
 	b->functions = calloc((size_t)b->n + 1, sizeof(*b->functions));
 	if (!b->functions)
 		return -ENOMEM;
@@ -133,6 +150,8 @@ static int read_methods(struct build *b, struct pe_range range, uint32_t assembl
 		return fail_damaged(b, "the method entry points cannot be read", range.rva);
 	if (!error && array.n > R2R_FUNCTIONS_METHODS_MAX - b->entries)
 		return parse_fail(b->err, -E2BIG, "too many ReadyToRun methods", range.rva);
+	if (!error)
+		error = take_entries(b, array.n, range.rva);
 	if (!error) {
 		b->entry_bytes += range.bytes;
 		b->entries += array.n;
@@ -177,7 +196,10 @@ static int read_instances(struct build *b, struct pe_range range)
 		if (entry.failed || walked > walked_max)
 			return fail_damaged(b, "the instance entry points cannot be read",
 					    range.rva + at);
-		error = add_method(b, function, R2R_FUNCTIONS_INSTANCE, at);
+		/* A long signature counts as many entries. */
+		error = take_entries(b, 1 + (entry.pos - at) / ENTRY_BYTES, range.rva + at);
+		if (!error)
+			error = add_method(b, function, R2R_FUNCTIONS_INSTANCE, at);
 	}
 	if (!error && r != -ENOENT)
 		return fail_damaged(b, "the instance entry points cannot be read", range.rva);

@@ -17,6 +17,11 @@
 #define R2R_FUNCTIONS_TABLE_BYTES_MAX ((uint32_t)256 << 20)
 /* Methods of all assemblies. A token has 24 bits for those of one assembly. */
 #define R2R_FUNCTIONS_METHODS_MAX ((uint32_t)1 << 20)
+/*
+ * Entries in the tables of all images that this process reads. A target can map many images, and an
+ * entry takes 30 ns. All assemblies of .NET 10 with ASP.NET Core have 460,000.
+ */
+#define R2R_FUNCTIONS_ENTRIES_MAX ((uint64_t)64 << 20)
 #define R2R_FUNCTIONS_INSTANCE UINT32_MAX /* value of r2r_method.assembly */
 
 struct r2r_method {

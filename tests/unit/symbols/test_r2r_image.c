@@ -1,5 +1,6 @@
 #include "symbols/bundle.h"
 #include "dotnet/r2r_debug_info.h"
+#include "dotnet/r2r_functions.h"
 #include "symbols/r2r_image.h"
 #include "symbols/r2r_lines.h"
 #include "dotnet/r2r_native.h"
@@ -396,6 +397,38 @@ static void hollow_images_give_no_metadata(void **state)
 	close(file.fd);
 }
 
+/* A small file can claim many methods, and a target can map it under many names. */
+static void empty_entries_of_all_images_are_bounded(void **state)
+{
+	enum { BLOCKS = R2R_FUNCTIONS_METHODS_MAX / 16, PADDING = 32 };
+	const uint32_t header = R2R_FUNCTIONS_METHODS_MAX << 6 | 7;
+	unsigned char *table = malloc(sizeof(header) + BLOCKS + PADDING);
+	const uint64_t most = R2R_FUNCTIONS_ENTRIES_MAX / R2R_FUNCTIONS_METHODS_MAX;
+	struct symbol_provider *p = NULL;
+	uint64_t opened = 0;
+	int r = 0;
+
+	(void)state;
+	assert_non_null(table);
+	memcpy(table, &header, sizeof(header));
+	memset(table + sizeof(header), 6, BLOCKS + PADDING);
+	for (; !r && opened <= most; opened += !r) {
+		struct metadata_build metadata = app_metadata();
+		struct r2r_build b = r2r_begin();
+
+		r2r_metadata(&b, &metadata);
+		put_functions(&b, put_code(&b), five, 5);
+		r2r_section(&b, R2R_METHOD_ENTRY_POINTS, table, sizeof(header) + BLOCKS + PADDING);
+		r2r_header(&b, 0);
+		r = open_built(&b, NULL, &p);
+		if (!r)
+			symbol_provider_free(p);
+	}
+	free(table);
+	assert_int_equal(r, -E2BIG);
+	assert_in_range(opened, most - 2, most);
+}
+
 /* Many assemblies may share small metadata. */
 static void metadata_is_not_read_when_half_of_the_memory_is_gone(void **state)
 {
@@ -734,6 +767,7 @@ int main(void)
 		cmocka_unit_test(unknown_things_are_reported),
 		cmocka_unit_test(oversized_instance_tables_are_refused),
 		cmocka_unit_test(hollow_images_give_no_metadata),
+		cmocka_unit_test(empty_entries_of_all_images_are_bounded),
 		cmocka_unit_test(metadata_is_not_read_when_half_of_the_memory_is_gone),
 		cmocka_unit_test(tables_for_lines_count_for_the_limit),
 		cmocka_unit_test(places_have_the_il_of_the_last_point_before_them),
