@@ -56,6 +56,16 @@ static int take_rows(struct builder *m, int error, struct code_rules *ret_rules)
 	return 0;
 }
 
+/* The end of the nops at an offset. */
+static size_t skip_nops(const unsigned char *code, size_t len, size_t at)
+{
+	struct x86_64_insn i;
+
+	while (at < len && x86_64_insn(code + at, len - at, &i) && i.is_nop)
+		at += i.len;
+	return at;
+}
+
 int code_rules_make(const struct unwind_info *info, const unsigned char *code, size_t len,
 		    struct code_rules *ret_rules)
 {
@@ -63,17 +73,21 @@ int code_rules_make(const struct unwind_info *info, const unsigned char *code, s
 	struct unwind_rule body, rule;
 	struct builder m = {.is_stub = false};
 	struct x86_64_insn i;
-	size_t nsaves = 0;
+	size_t nsaves = 0, behind = 0; /* nops before it have the rule of the instruction there */
 	int r = len > CODE_RULES_BYTES_MAX ? -E2BIG : unwind_info_rule(info, UINT64_MAX, &body);
 
 	if (!r)
 		r = unwind_info_saves(info, rules.saves, &nsaves);
 	rules.nsaves = (uint8_t)nsaves;
 	for (size_t at = 0; !r && at < len;) {
-		if (at < info->prologue)
+		if (at < info->prologue) {
 			r = unwind_info_rule(info, at, &rule);
-		else if (!x86_64_epilogue(code + at, len - at, at, len - at, &rule))
-			rule = body;
+		} else if (at >= behind) {
+			behind = skip_nops(code, len, at);
+			if (!x86_64_epilogue(code + behind, len - behind, behind, len - behind,
+					     &rule))
+				rule = body;
+		}
 		rule.saves = body.saves;
 		if (!r)
 			r = add_row(&m, at, &rule);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct code_rules make(const unsigned char *data, size_t len, const unsigned char *code,
 			      size_t bytes)
@@ -33,6 +34,22 @@ static void each_instruction_has_its_rule(void **state)
 	assert_false(rules.doubtful);
 	code_rules_free(&rules);
 	assert_null(code_rules_at(&rules, 0));
+}
+
+static void nops_have_the_rule_of_the_instruction_behind_them(void **state)
+{
+	enum { RET = sizeof(method_code) - 1, NOPS = 100 };
+	unsigned char code[RET + NOPS + 1];
+
+	(void)state;
+	memcpy(code, method_code, RET);
+	memset(code + RET, 0x90, NOPS);
+	code[RET + NOPS] = 0xc3;
+	struct code_rules rules = make(method_info, sizeof(method_info), code, sizeof(code));
+
+	for (size_t i = RET; i < sizeof(code); i++)
+		assert_rule(code_rules_at(&rules, i), "sp+8 same");
+	code_rules_free(&rules);
 }
 
 /* Stack of the method within its body: its frame begins at 0x1000, the CFA is 0x1050. */
@@ -186,6 +203,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_instruction_has_its_rule),
+		cmocka_unit_test(nops_have_the_rule_of_the_instruction_behind_them),
 		cmocka_unit_test(a_step_restores_registers_saved_up_to_that_place),
 		cmocka_unit_test(a_step_with_missing_inputs_fails),
 		cmocka_unit_test(unreadable_code_is_doubtful),
