@@ -265,7 +265,8 @@ static int full_step(struct cfi_table *t, const struct compiled *c, uint64_t vad
 	do
 		r = cfi_program_next(&p);
 	while (r > 0 && p.to <= vaddr);
-	if (!unwind_take_steps(memory, cie->program_bytes + (uint64_t)(p.b.p - fde.program)))
+	if (!unwind_take_steps(memory->steps_left,
+			       cie->program_bytes + (uint64_t)(p.b.p - fde.program)))
 		return -E2BIG;
 	if (r <= 0)
 		return r ? r : -EBADMSG;

@@ -412,7 +412,8 @@ static int make_method(struct clr_code_reader *r, const struct lookup *i, struct
 	if (!error && !r->room)
 		error = -EAGAIN;
 	if (!error)
-		error = code_rules_make(&info, i->code, (size_t)(i->end - i->begin), &code->rules);
+		error = code_rules_make(&info, i->code, (size_t)(i->end - i->begin), NULL,
+					&code->rules);
 	if (!error) {
 		size_t bytes = code_rules_bytes(&code->rules);
 

@@ -56,18 +56,27 @@ static int take_rows(struct builder *m, int error, struct code_rules *ret_rules)
 	return 0;
 }
 
-/* The end of the nops at an offset. */
-static size_t skip_nops(const unsigned char *code, size_t len, size_t at)
+/*
+ * Fills *ret_rule if the instruction at an offset, or behind the nops there, is in an epilogue.
+ * *ret_behind: the end of the nops; *decoded: increased.
+ */
+static bool epilogue_at(const unsigned char *code, size_t len, size_t at, size_t *ret_behind,
+			struct unwind_rule *ret_rule, unsigned int *decoded)
 {
+	unsigned int n = 0;
 	struct x86_64_insn i;
 
-	while (at < len && x86_64_insn(code + at, len - at, &i) && i.is_nop)
+	for (; at < len && x86_64_insn(code + at, len - at, &i) && i.is_nop; ++*decoded)
 		at += i.len;
-	return at;
+	*ret_behind = at;
+	bool found = x86_64_epilogue(code + at, len - at, at, len - at, ret_rule, &n);
+
+	*decoded += n;
+	return found;
 }
 
 int code_rules_make(const struct unwind_info *info, const unsigned char *code, size_t len,
-		    struct code_rules *ret_rules)
+		    uint64_t *steps_left, struct code_rules *ret_rules)
 {
 	struct code_rules rules = {.rows = NULL};
 	struct unwind_rule body, rule;
@@ -80,15 +89,15 @@ int code_rules_make(const struct unwind_info *info, const unsigned char *code, s
 		r = unwind_info_saves(info, rules.saves, &nsaves);
 	rules.nsaves = (uint8_t)nsaves;
 	for (size_t at = 0; !r && at < len;) {
-		if (at < info->prologue) {
+		unsigned int decoded = 2; /* here, and before a nop or an epilogue is found */
+
+		if (at < info->prologue)
 			r = unwind_info_rule(info, at, &rule);
-		} else if (at >= behind) {
-			behind = skip_nops(code, len, at);
-			if (!x86_64_epilogue(code + behind, len - behind, behind, len - behind,
-					     &rule))
-				rule = body;
-		}
+		else if (at >= behind && !epilogue_at(code, len, at, &behind, &rule, &decoded))
+			rule = body;
 		rule.saves = body.saves;
+		if (!r && !unwind_take_steps(steps_left, decoded * UNWIND_STEPS_DECODE))
+			r = -E2BIG;
 		if (!r)
 			r = add_row(&m, at, &rule);
 		bool known = x86_64_insn(code + at, len - at, &i);

@@ -31,10 +31,10 @@ struct code_rules {
 
 /*
  * Makes the rules of a .NET function or funclet from its unwind information and its code, len
- * bytes. Returns 0; -EBADMSG; -E2BIG; -ENOMEM.
+ * bytes. Takes from *steps_left (struct unwind_memory). Returns 0; -EBADMSG; -E2BIG; -ENOMEM.
  */
 int code_rules_make(const struct unwind_info *info, const unsigned char *code, size_t len,
-		    struct code_rules *ret_rules);
+		    uint64_t *steps_left, struct code_rules *ret_rules);
 
 /*
  * Makes the rules of code without unwind information, by following it from its start.

@@ -286,7 +286,7 @@ int expression_evaluate(const void *ops, size_t len, const struct unwind_regs *r
 	if (initial)
 		push(&e, *initial);
 	for (int steps = 0; e.b.p < e.b.end && !e.error; steps++) {
-		if (steps == EXPRESSION_STEPS_MAX || !unwind_take_steps(memory, 1))
+		if (steps == EXPRESSION_STEPS_MAX || !unwind_take_steps(memory->steps_left, 1))
 			return -E2BIG;
 		operate(&e);
 	}

@@ -248,7 +248,8 @@ static int elf_rule(struct image_code *c, uint64_t vaddr, uint64_t file_off,
 	return r;
 }
 
-int image_code_rule(struct image_code *c, uint64_t file_off, struct unwind_rule *ret_rule)
+int image_code_rule(struct image_code *c, uint64_t file_off, uint64_t *steps_left,
+		    struct unwind_rule *ret_rule)
 {
 	struct r2r_unwind *r2r = NULL;
 	uint64_t vaddr;
@@ -257,7 +258,7 @@ int image_code_rule(struct image_code *c, uint64_t file_off, struct unwind_rule 
 	if (!r)
 		r = elf_rule(c, vaddr, file_off, ret_rule);
 	else if (!(r = find_precompiled(c, file_off, &r2r)))
-		r = r2r ? r2r_unwind_rule(r2r, file_off, ret_rule) : -ENOENT;
+		r = r2r ? r2r_unwind_rule(r2r, file_off, steps_left, ret_rule) : -ENOENT;
 	if (r == -ENOMEM)
 		return r;
 	if (r)

@@ -24,8 +24,12 @@ int image_code_from_memory(const void *data, size_t len, struct image_code **ret
 
 void image_code_free(struct image_code *c);
 
-/* The rule at an offset; kind UNWIND_NONE if the image has none. Returns 0; -ENOMEM. */
-int image_code_rule(struct image_code *c, uint64_t file_off, struct unwind_rule *ret_rule);
+/*
+ * The rule at an offset; kind UNWIND_NONE if the image has none, or if none of *steps_left (struct
+ * unwind_memory) is left. Returns 0; -ENOMEM.
+ */
+int image_code_rule(struct image_code *c, uint64_t file_off, uint64_t *steps_left,
+		    struct unwind_rule *ret_rule);
 
 /* Whether the file exceeds a limit of its reader, so that it or a part of it has no rules. */
 bool image_code_over_limit(const struct image_code *c);

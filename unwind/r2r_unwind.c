@@ -12,12 +12,6 @@
 #include <unistd.h>
 
 #define RUNTIME_FUNCTION_BYTES 12
-/*
- * Bytes of all functions over HEAVY_BYTES whose rules are made, for hostile images: 4 MiB of nops
- * take half a second. Rules can be made again and again, because they are forgotten.
- */
-#define HEAVY_BYTES ((uint64_t)64 << 10)
-#define HEAVY_BYTES_MAX ((uint64_t)4 << 20)
 #define THUNKS UINT32_MAX     /* in place of a function's index */
 #define NONE (UINT32_MAX - 1) /* likewise */
 
@@ -34,7 +28,6 @@ struct r2r_unwind {
 	VEC(struct code_rules) rules;
 	struct hashmap by_key; /* index of a function or THUNKS -> index into rules */
 	size_t rules_bytes;
-	uint64_t heavy_bytes; /* of functions over HEAVY_BYTES whose rules were made */
 };
 
 static void forget_rules(struct r2r_unwind *u)
@@ -137,29 +130,29 @@ static int read_info(const struct r2r_unwind *u, uint32_t rva, struct unwind_inf
 	return r;
 }
 
-static int make_function(struct r2r_unwind *u, const struct runtime_function *f,
-			 struct code_rules *ret_rules)
+static int make_function(const struct r2r_unwind *u, const struct runtime_function *f,
+			 uint64_t *steps_left, struct code_rules *ret_rules)
 {
 	struct unwind_info info = {.nops = 0};
 	AUTO_FREE unsigned char *code = NULL;
 	uint32_t bytes = f->end - f->begin;
 
-	if (bytes > HEAVY_BYTES) {
-		if (bytes > HEAVY_BYTES_MAX - u->heavy_bytes)
-			return -E2BIG;
-		u->heavy_bytes += bytes;
-	}
 	int r = pe_read(&u->pe, (struct pe_range){f->begin, bytes}, CODE_RULES_BYTES_MAX, &code,
 			NULL);
 
 	if (!r)
 		r = read_info(u, f->unwind, &info);
-	return r ? r : code_rules_make(&info, code, bytes, ret_rules);
+	return r ? r : code_rules_make(&info, code, bytes, steps_left, ret_rules);
 }
 
-static int make_thunks(const struct r2r_unwind *u, struct code_rules *ret_rules)
+/* They take 113 bytes in assemblies of .NET 10. Following them costs about 4 decodings a byte. */
+static int make_thunks(const struct r2r_unwind *u, uint64_t *steps_left,
+		       struct code_rules *ret_rules)
 {
 	AUTO_FREE unsigned char *code = NULL;
+
+	if (!unwind_take_steps(steps_left, (uint64_t)u->thunks.bytes * 4 * UNWIND_STEPS_DECODE))
+		return -E2BIG;
 	int r = pe_read(&u->pe, u->thunks, X86_64_CODE_BYTES_MAX, &code, NULL);
 
 	return r ? r : code_rules_follow(code, u->thunks.bytes, true, ret_rules);
@@ -181,19 +174,25 @@ static uint32_t function_at(const struct r2r_unwind *u, uint32_t rva)
 	return low && rva < u->functions[low - 1].end ? low - 1 : NONE;
 }
 
-/* Keeps empty rules of a function whose rules cannot be made, so that it is not tried again. */
-static int rules_of(struct r2r_unwind *u, uint32_t key, const struct code_rules **ret_rules)
+/*
+ * Keeps empty rules of a function whose rules cannot be made, so that it is not tried again. It is
+ * if others took most of the stack's steps.
+ */
+static int rules_of(struct r2r_unwind *u, uint32_t key, uint64_t *steps_left,
+		    const struct code_rules **ret_rules)
 {
 	const uint32_t *known = hashmap_get(&u->by_key, key);
 	struct code_rules rules = {.rows = NULL};
+	bool others = steps_left && *steps_left < UNWIND_STEPS_MAX / 2;
 	int r;
 
 	if (known) {
 		*ret_rules = &u->rules.v[*known];
 		return (*ret_rules)->nrows ? 0 : -EBADMSG;
 	}
-	r = key == THUNKS ? make_thunks(u, &rules) : make_function(u, &u->functions[key], &rules);
-	if (r == -ENOMEM)
+	r = key == THUNKS ? make_thunks(u, steps_left, &rules)
+			  : make_function(u, &u->functions[key], steps_left, &rules);
+	if (r == -ENOMEM || (r == -E2BIG && others))
 		return r;
 	if (u->rules_bytes > R2R_UNWIND_RULES_BYTES_MAX)
 		forget_rules(u);
@@ -208,7 +207,7 @@ static int rules_of(struct r2r_unwind *u, uint32_t key, const struct code_rules 
 	return r;
 }
 
-int r2r_unwind_find(struct r2r_unwind *u, uint64_t file_off,
+int r2r_unwind_find(struct r2r_unwind *u, uint64_t file_off, uint64_t *steps_left,
 		    struct r2r_unwind_function *ret_function)
 {
 	struct r2r_unwind_function found;
@@ -230,18 +229,19 @@ int r2r_unwind_find(struct r2r_unwind *u, uint64_t file_off,
 	found.start = u->pe.file.offset + at;
 	found.end = found.start + range.bytes;
 	found.is_thunks = key == THUNKS;
-	int r = rules_of(u, key, &found.rules);
+	int r = rules_of(u, key, steps_left, &found.rules);
 
 	if (!r)
 		*ret_function = found;
 	return r;
 }
 
-int r2r_unwind_rule(struct r2r_unwind *u, uint64_t file_off, struct unwind_rule *ret_rule)
+int r2r_unwind_rule(struct r2r_unwind *u, uint64_t file_off, uint64_t *steps_left,
+		    struct unwind_rule *ret_rule)
 {
 	struct r2r_unwind_function f;
 	const struct unwind_rule *rule;
-	int r = r2r_unwind_find(u, file_off, &f);
+	int r = r2r_unwind_find(u, file_off, steps_left, &f);
 
 	if (r)
 		return r;
@@ -254,7 +254,7 @@ int r2r_unwind_step(struct r2r_unwind *u, uint64_t file_off, struct unwind_regs 
 		    const struct unwind_memory *mem)
 {
 	struct r2r_unwind_function f;
-	int r = r2r_unwind_find(u, file_off, &f);
+	int r = r2r_unwind_find(u, file_off, mem->steps_left, &f);
 
 	return r ? r : code_rules_step(f.rules, file_off - f.start, regs, mem);
 }

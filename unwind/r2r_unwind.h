@@ -37,14 +37,16 @@ struct r2r_unwind_function {
 
 /*
  * Finds the function at an offset in the descriptor's file, as in mappings; file->offset is
- * included. Returns 0; -ENOENT: no code there; -EBADMSG, -ENOTSUP, -E2BIG: invalid unwind
- * information; -ENOMEM; -errno.
+ * included. Takes from *steps_left (struct unwind_memory). Returns 0; -ENOENT: no code there;
+ * -EBADMSG, -ENOTSUP: invalid unwind information; -E2BIG: likewise, or too few steps are left;
+ * -ENOMEM; -errno.
  */
-int r2r_unwind_find(struct r2r_unwind *u, uint64_t file_off,
+int r2r_unwind_find(struct r2r_unwind *u, uint64_t file_off, uint64_t *steps_left,
 		    struct r2r_unwind_function *ret_function);
 
 /* The rule at an offset. Arguments and errors as in r2r_unwind_find. */
-int r2r_unwind_rule(struct r2r_unwind *u, uint64_t file_off, struct unwind_rule *ret_rule);
+int r2r_unwind_rule(struct r2r_unwind *u, uint64_t file_off, uint64_t *steps_left,
+		    struct unwind_rule *ret_rule);
 
 /*
  * Replaces the registers of a frame at an offset with its caller's. Errors of r2r_unwind_find and

@@ -25,21 +25,23 @@ struct unwind_memory {
 	const unsigned char *data; /* any alignment */
 	size_t len;
 	/*
-	 * Steps that full rules may still take for this stack: bytes of their programs, and
-	 * operations of expressions. A hostile file can make each frame take long. NULL: no limit.
+	 * Steps that full rules and precompiled functions may still take for this stack: bytes of
+	 * programs, operations of expressions, and decoded instructions, UNWIND_STEPS_DECODE each.
+	 * A hostile file can make each frame take long. NULL: no limit.
 	 */
 	uint64_t *steps_left;
 };
 
 #define UNWIND_STEPS_MAX ((uint64_t)1 << 19) /* of a stack: about 2 ms */
+#define UNWIND_STEPS_DECODE 4
 
-/* Takes steps from those that are left. False: there are too few. */
-static inline bool unwind_take_steps(const struct unwind_memory *m, uint64_t steps)
+/* Takes steps from those that are left. False: there are too few, and none is left. */
+static inline bool unwind_take_steps(uint64_t *steps_left, uint64_t steps)
 {
-	bool enough = !m->steps_left || steps <= *m->steps_left;
+	bool enough = !steps_left || steps <= *steps_left;
 
-	if (m->steps_left)
-		*m->steps_left = enough ? *m->steps_left - steps : 0;
+	if (steps_left)
+		*steps_left = enough ? *steps_left - steps : 0;
 	return enough;
 }
 

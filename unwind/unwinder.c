@@ -313,7 +313,8 @@ static int find_rule(struct unwinder *u, uint64_t addr, struct unwind_rule *ret_
 	if (r)
 		return r;
 	if (code) {
-		r = image_code_rule(code, file_off, ret_rule);
+		r = image_code_rule(code, file_off, &u->steps_left, ret_rule);
+		*ret_keep = u->steps_left > 0;
 		u->has_limited |= image_code_over_limit(code);
 		return r;
 	}
@@ -544,14 +545,11 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 {
 	const struct walk_source source = {u, source_rule, source_step, source_is_return,
 					   source_hijacked};
-	struct unwind_memory memory = {.data = s->stack,
-				       .len = s->stack ? s->stack_bytes : 0,
-				       .steps_left = &(uint64_t){UNWIND_STEPS_MAX}};
+	struct unwind_memory memory = {0, s->stack, s->stack ? s->stack_bytes : 0, &u->steps_left};
 	size_t nkernel = unwinder_kernel_words(s->callchain, s->ncallchain), user = nkernel + 1;
 	const struct machine *machine = s->libdw_arch ? machine_of(s->libdw_arch, s->abi) : NULL;
 	struct process_thread *thread;
 	struct unwind_regs regs;
-	int r;
 	/* While recording, the maps of PID 0 are unknown (struct tracker_options). */
 	bool is_foreign = s->regs && !s->pid && u->own_tracker && has_own_rules(s);
 
@@ -570,13 +568,15 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 		u->stats.ends[WALK_NO_RULE] += is_foreign;
 		return 0;
 	}
-	r = processes_thread(u->tracker->processes, s->pid, s->tid, &thread);
+	int r = processes_thread(u->tracker->processes, s->pid, s->tid, &thread);
+
 	if (r)
 		return r;
 	u->thread = thread;
 	u->time_ns = s->time_ns;
 	u->last = s->last;
 	u->walk_limit = LIMITS;
+	u->steps_left = UNWIND_STEPS_MAX;
 	sweep_images(u);
 	if (machine) {
 		r = unwinder_walk_libdw(u, s, machine);

@@ -57,6 +57,7 @@ struct unwinder {
 	struct unwinder_stats stats;
 	const struct process_thread *thread; /* of the current sample */
 	uint64_t time_ns;
+	uint64_t steps_left; /* struct unwind_memory */
 	uint32_t renumbered; /* of the tracker, when images were numbered */
 	uint64_t swept_ns;   /* the time of the last sweep of images */
 	size_t unswept;      /* samples since */

@@ -78,13 +78,15 @@ static bool leaves(const struct x86_64_insn *i, uint64_t behind_it, uint64_t bef
 }
 
 bool x86_64_epilogue(const unsigned char *code, size_t len, uint64_t before, uint64_t behind,
-		     struct unwind_rule *ret_rule)
+		     struct unwind_rule *ret_rule, unsigned int *ret_decoded)
 {
 	struct release g = {0};
 	struct x86_64_insn i;
 	size_t at = 0;
 
-	for (int n = 0; n < EPILOGUE_MAX && x86_64_insn(code + at, len - at, &i); n++) {
+	*ret_decoded = 0;
+	while (*ret_decoded < EPILOGUE_MAX && x86_64_insn(code + at, len - at, &i)) {
+		++*ret_decoded;
 		at += i.len;
 		if (leaves(&i, at, before, behind)) {
 			finish(&g, ret_rule);

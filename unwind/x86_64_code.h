@@ -15,13 +15,13 @@
 
 /*
  * Whether a function of .NET's JIT compiler is in an epilogue here: it only releases its frame and
- * leaves, by ret or a tail call. Fills *ret_rule if true.
+ * leaves, by ret or a tail call. Fills *ret_rule if true. *ret_decoded: instructions it looked at.
  *   code: len bytes from the instruction on; 64 suffice
  *   before, behind: bytes of the function before the instruction, and from it on
  * A jump outside these bytes is a tail call.
  */
 bool x86_64_epilogue(const unsigned char *code, size_t len, uint64_t before, uint64_t behind,
-		     struct unwind_rule *ret_rule);
+		     struct unwind_rule *ret_rule, unsigned int *ret_decoded);
 
 /*
  * Follows all paths of code from its start, the target of a call. Then calls fn for each

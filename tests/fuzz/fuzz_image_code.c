@@ -23,9 +23,10 @@ static void probe(struct image_code *c, uint64_t file_off)
 	struct unwind_regs regs = {.known = 0x1ffff};
 	struct unwind_rule rule, again;
 	bool is_signal;
-	int r = image_code_rule(c, file_off, &rule);
+	int r = image_code_rule(c, file_off, NULL, &rule);
 
-	if (r || image_code_rule(c, file_off, &again) || memcmp(&rule, &again, sizeof(rule)) != 0)
+	if (r || image_code_rule(c, file_off, NULL, &again) ||
+	    memcmp(&rule, &again, sizeof(rule)) != 0)
 		abort();
 	if (rule.kind > UNWIND_FULL || rule.cfa_reg >= ARCH_REGS ||
 	    (rule.kind == UNWIND_HIJACK && !image_code_has_hijack_stub(c)))

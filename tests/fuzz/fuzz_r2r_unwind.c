@@ -20,10 +20,10 @@ static void look_up(struct r2r_unwind *u, uint64_t at)
 	struct r2r_unwind_function f;
 	struct unwind_rule rule;
 
-	if (!r2r_unwind_find(u, at, &f) &&
+	if (!r2r_unwind_find(u, at, NULL, &f) &&
 	    (at < f.start || at >= f.end || f.rules->nrows > f.end - f.start))
 		abort();
-	if (!r2r_unwind_rule(u, at, &rule))
+	if (!r2r_unwind_rule(u, at, NULL, &rule))
 		(void)r2r_unwind_step(u, at, &regs, &memory);
 }
 

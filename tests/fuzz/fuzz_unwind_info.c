@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!unwind_info_add(&info, data + 1, len, &chain) && chain &&
 	    unwind_info_add(&info, data + 1 + chain % (len + 1), len - chain % (len + 1), &chain))
 		return 0;
-	if (!code_rules_make(&info, data + 1 + len, size - 1 - len, &rules)) {
+	if (!code_rules_make(&info, data + 1 + len, size - 1 - len, NULL, &rules)) {
 		check_rows(&rules, size - 1 - len);
 		step(&rules, size - 1 - len);
 		code_rules_free(&rules);

@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			    x86_64_insn(data + at, i.len - 1u, &again))
 				abort();
 		}
-		if (x86_64_epilogue(data + at, size - at, at, size - at, &rule))
+		if (x86_64_epilogue(data + at, size - at, at, size - at, &rule, &(unsigned int){0}))
 			check_rule(&rule);
 		if (x86_64_ahead(data + at, size - at, &rule))
 			check_rule(&rule);

@@ -75,7 +75,7 @@ static int check_file(const char *name, bool verbose, struct counts *counts)
 		return -1;
 	for (uint32_t i = 0; i < r2r_unwind_function_count(u); i++) {
 		counts->functions++;
-		if (r2r_unwind_file_off(u, i, &at) || r2r_unwind_find(u, at, &f)) {
+		if (r2r_unwind_file_off(u, i, &at) || r2r_unwind_find(u, at, NULL, &f)) {
 			counts->failed++;
 			continue;
 		}

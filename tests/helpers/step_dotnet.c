@@ -200,7 +200,7 @@ static bool look_up(struct stepping *s, uint64_t ip, enum place *ret_place,
 		uint64_t off = ip - m->start + m->offset;
 
 		*ret_place = IMAGE_BODY;
-		if (!image_of(m) || r2r_unwind_find(m->image, off, &f))
+		if (!image_of(m) || r2r_unwind_find(m->image, off, NULL, &f))
 			return true;
 		*ret_rules = f.rules;
 		*ret_offset = off - f.start;

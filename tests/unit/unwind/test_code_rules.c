@@ -16,7 +16,7 @@ static struct code_rules make(const unsigned char *data, size_t len, const unsig
 	uint32_t chain;
 
 	assert_int_equal(unwind_info_add(&info, data, len, &chain), 0);
-	assert_int_equal(code_rules_make(&info, code, bytes, &rules), 0);
+	assert_int_equal(code_rules_make(&info, code, bytes, NULL, &rules), 0);
 	return rules;
 }
 
@@ -191,9 +191,10 @@ static void exceeded_limits_are_reported(void **state)
 	(void)state;
 	for (size_t at = 0; at < bytes; at++)
 		code[at] = pair[at % sizeof(pair)];
-	assert_int_equal(code_rules_make(&info, code, bytes, &rules), -E2BIG);
-	assert_int_equal(code_rules_make(&info, code, CODE_RULES_BYTES_MAX + 1, &rules), -E2BIG);
-	assert_int_equal(code_rules_make(&info, code, 0, &rules), 0);
+	assert_int_equal(code_rules_make(&info, code, bytes, NULL, &rules), -E2BIG);
+	assert_int_equal(code_rules_make(&info, code, CODE_RULES_BYTES_MAX + 1, NULL, &rules),
+			 -E2BIG);
+	assert_int_equal(code_rules_make(&info, code, 0, NULL, &rules), 0);
 	assert_null(rules.rows);
 	code_rules_free(&rules);
 	free(code);

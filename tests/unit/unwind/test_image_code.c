@@ -69,7 +69,7 @@ static struct unwind_rule rule_at(struct image_code *c, uint64_t file_off)
 {
 	struct unwind_rule rule;
 
-	assert_int_equal(image_code_rule(c, file_off, &rule), 0);
+	assert_int_equal(image_code_rule(c, file_off, NULL, &rule), 0);
 	return rule;
 }
 
@@ -194,7 +194,7 @@ static void without_section_headers_cfi_is_known(void **state)
 	assert_int_equal(pwrite(to, &h, sizeof(h), 0), sizeof(h));
 	close(from);
 	assert_int_equal(image_code_open(to, &c), 0);
-	assert_int_equal(image_code_rule(c, own_file_off((uintptr_t)own_file_off), &rule), 0);
+	assert_int_equal(image_code_rule(c, own_file_off((uintptr_t)own_file_off), NULL, &rule), 0);
 	assert_rule(&rule, "sp+8 same");
 	image_code_free(c);
 }

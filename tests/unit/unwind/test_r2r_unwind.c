@@ -92,7 +92,7 @@ static void assert_at(struct r2r_unwind *u, uint64_t file_off, const char *text)
 {
 	struct unwind_rule rule;
 
-	assert_int_equal(r2r_unwind_rule(u, file_off, &rule), 0);
+	assert_int_equal(r2r_unwind_rule(u, file_off, NULL, &rule), 0);
 	assert_rule(&rule, text);
 }
 
@@ -111,14 +111,14 @@ static void functions_have_rules_by_offset(void **state)
 				  method_rules[i].rule);
 	assert_at(u, code + LEAF_AT, "sp+8 same");
 	assert_at(u, code + 0x50, "sp+80 fp-16"); /* a part of the method */
-	assert_int_equal(r2r_unwind_find(u, code + METHOD_AT + 5, &f), 0);
+	assert_int_equal(r2r_unwind_find(u, code + METHOD_AT + 5, NULL, &f), 0);
 	assert_int_equal(f.start, code + METHOD_AT);
 	assert_false(f.is_thunks);
 	assert_int_equal(f.end, code + METHOD_AT + sizeof(method_code));
-	assert_int_equal(r2r_unwind_rule(u, code, &rule), -ENOENT);
-	assert_int_equal(r2r_unwind_rule(u, code + LEAF_AT + 1, &rule), -ENOENT);
-	assert_int_equal(r2r_unwind_rule(u, 0, &rule), -ENOENT);
-	assert_int_equal(r2r_unwind_rule(u, UINT64_MAX, &rule), -ENOENT);
+	assert_int_equal(r2r_unwind_rule(u, code, NULL, &rule), -ENOENT);
+	assert_int_equal(r2r_unwind_rule(u, code + LEAF_AT + 1, NULL, &rule), -ENOENT);
+	assert_int_equal(r2r_unwind_rule(u, 0, NULL, &rule), -ENOENT);
+	assert_int_equal(r2r_unwind_rule(u, UINT64_MAX, NULL, &rule), -ENOENT);
 	assert_int_equal(r2r_unwind_function_count(u), 5);
 	assert_int_equal(r2r_unwind_file_off(u, 1, &at), 0);
 	assert_int_equal(at, code + LEAF_AT);
@@ -182,16 +182,16 @@ static void images_are_refused_when_half_of_the_memory_is_gone(void **state)
 	close(file.fd);
 }
 
-/* All functions have the same code, and more bytes than rules are made of. */
-static void long_functions_are_bounded(void **state)
+/* A target can lead a stack through many long functions. */
+static void the_functions_of_a_stack_take_its_steps(void **state)
 {
-	enum { N = 40, BYTES = 128 << 10 };
+	enum { BYTES = 128 << 10, LIGHT = 20 << 10, HEAVY = 100 << 10 };
 	struct r2r_build b = r2r_begin();
 	struct r2r_unwind *u = NULL;
 	struct unwind_rule rule;
-	uint32_t table[N][3], code = r2r_rva(&b), info;
+	uint32_t code = r2r_rva(&b), info;
 	unsigned char *nops = malloc(BYTES), *data;
-	int first = 0, good = 0;
+	uint64_t left = UNWIND_STEPS_MAX, at = r2r_file_off(code);
 	size_t len;
 
 	(void)state;
@@ -200,22 +200,34 @@ static void long_functions_are_bounded(void **state)
 	r2r_put(&b, nops, BYTES);
 	info = r2r_rva(&b);
 	r2r_put(&b, leaf_info, sizeof(leaf_info));
-	for (uint32_t i = 0; i < N; i++)
-		memcpy(table[i], (uint32_t[]){code + i, code + BYTES - N, info}, 12);
+	const uint32_t table[][3] = {{code, code + LIGHT, info},
+				     {code + 1, code + LIGHT, info},
+				     {code + 2, code + LIGHT, info},
+				     {code + 3, code + HEAVY, info}};
+
 	r2r_section(&b, R2R_RUNTIME_FUNCTIONS, table, sizeof(table));
+	uint32_t thunks_at = r2r_section(&b, R2R_METHOD_CALL_THUNKS, nops, LIGHT * 2);
+
 	r2r_header(&b, 0);
 	data = r2r_end(&b, &len);
 	assert_int_equal(open_bytes(data, len, 0, &u), 0);
 	free(data);
-	for (int twice = 0; twice < 2; twice++) {
-		good = 0;
-		for (uint32_t i = 0; i < N; i++)
-			good += !r2r_unwind_rule(u, r2r_file_off(code) + i, &rule);
-		first = twice ? first : good;
-	}
-	/* Rules that were made stay, and the others are not tried again. */
-	assert_in_range(good, 30, 34);
-	assert_int_equal(good, first);
+	assert_int_equal(r2r_unwind_rule(u, at, &left, &rule), 0);
+	assert_int_equal(r2r_unwind_rule(u, at + 1, &left, &rule), 0);
+	assert_true(left);
+	assert_int_equal(r2r_unwind_rule(u, at + 2, &left, &rule), -E2BIG);
+	assert_false(left);
+	/* Known rules take none, and the next stack has new steps. */
+	assert_int_equal(r2r_unwind_rule(u, at + 1, &left, &rule), 0);
+	left = UNWIND_STEPS_MAX;
+	assert_int_equal(r2r_unwind_rule(u, at + 2, &left, &rule), 0);
+	/* A function that needs more than a stack has is not tried again. */
+	left = UNWIND_STEPS_MAX;
+	assert_int_equal(r2r_unwind_rule(u, at + 3, &left, &rule), -E2BIG);
+	left = UNWIND_STEPS_MAX;
+	assert_int_equal(r2r_unwind_rule(u, at + 3, &left, &rule), -EBADMSG);
+	assert_int_equal(left, UNWIND_STEPS_MAX);
+	assert_int_equal(r2r_unwind_rule(u, r2r_file_off(thunks_at), &left, &rule), -E2BIG);
 	r2r_unwind_free(u);
 	free(nops);
 }
@@ -229,7 +241,8 @@ static void an_image_in_a_bundle_has_offsets_of_the_bundle(void **state)
 
 	(void)state;
 	assert_at(u, IN_FRONT + r2r_file_off(built.code) + METHOD_AT + 1, "sp+16 fp-16");
-	assert_int_equal(r2r_unwind_rule(u, r2r_file_off(built.code) + METHOD_AT, &rule), -ENOENT);
+	assert_int_equal(r2r_unwind_rule(u, r2r_file_off(built.code) + METHOD_AT, NULL, &rule),
+			 -ENOENT);
 	assert_int_equal(r2r_unwind_file_off(u, 0, &at), 0);
 	assert_int_equal(at, IN_FRONT + r2r_file_off(built.code) + METHOD_AT);
 	r2r_unwind_free(u);
@@ -246,7 +259,7 @@ static void thunks_have_rules_for_pushed_words(void **state)
 	assert_at(u, at, "sp+8 same");
 	assert_at(u, at + 2, "sp+16 same");
 	assert_at(u, at + 8, "sp+24 same");
-	assert_int_equal(r2r_unwind_find(u, at + 2, &f), 0);
+	assert_int_equal(r2r_unwind_find(u, at + 2, NULL, &f), 0);
 	assert_true(f.is_thunks && f.start == at && f.end == at + sizeof(thunks));
 	r2r_unwind_free(u);
 }
@@ -279,8 +292,8 @@ static void damage_is_reported(void **state)
 	size_t len;
 
 	(void)state;
-	assert_int_equal(r2r_unwind_rule(u, code + 0x60, &rule), -ENOTSUP);
-	assert_int_equal(r2r_unwind_rule(u, code + 0x70, &rule), -E2BIG);
+	assert_int_equal(r2r_unwind_rule(u, code + 0x60, NULL, &rule), -ENOTSUP);
+	assert_int_equal(r2r_unwind_rule(u, code + 0x70, NULL, &rule), -E2BIG);
 	r2r_unwind_free(u);
 
 	b = build_image(&built);
@@ -310,7 +323,7 @@ static void infos_in_a_circle_end(void **state)
 	(void)state;
 	memcpy(data + r2r_file_off(built.chained) + 12, &built.chained, 4);
 	assert_int_equal(open_bytes(data, len, 0, &u), 0);
-	assert_int_equal(r2r_unwind_rule(u, r2r_file_off(built.code) + 0x50, &rule), -E2BIG);
+	assert_int_equal(r2r_unwind_rule(u, r2r_file_off(built.code) + 0x50, NULL, &rule), -E2BIG);
 	r2r_unwind_free(u);
 	free(data);
 }
@@ -321,7 +334,7 @@ int main(void)
 		cmocka_unit_test(functions_have_rules_by_offset),
 		cmocka_unit_test(images_of_holes_are_refused),
 		cmocka_unit_test(images_are_refused_when_half_of_the_memory_is_gone),
-		cmocka_unit_test(long_functions_are_bounded),
+		cmocka_unit_test(the_functions_of_a_stack_take_its_steps),
 		cmocka_unit_test(an_image_in_a_bundle_has_offsets_of_the_bundle),
 		cmocka_unit_test(thunks_have_rules_for_pushed_words),
 		cmocka_unit_test(a_step_leads_to_the_caller),

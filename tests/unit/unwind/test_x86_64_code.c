@@ -15,7 +15,8 @@ static const char *epilogue(const unsigned char *code, size_t len)
 {
 	struct unwind_rule rule;
 
-	return x86_64_epilogue(code, len, 0x40, 0x100, &rule) ? rule_text(&rule) : "no";
+	return x86_64_epilogue(code, len, 0x40, 0x100, &rule, &(unsigned int){0}) ? rule_text(&rule)
+										  : "no";
 }
 
 static void epilogues_are_known_at_each_instruction(void **state)
