@@ -26,17 +26,15 @@ cat >replaces.c <<'C'
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-/* replaces DIR LIBRARY OTHER OFFSET SECONDS LOOPS: children map copies of the library, put links to OTHER in their place, and run. */
+/* replaces DIR LIBRARY OTHER OFFSET STOP LOOPS: until the file STOP exists, children map copies of the library, put links to OTHER in their place, and run. */
 int main(int argc, char **argv)
 {
 	char library[65536], path[300], link[310];
 	int n = 0, fd = argc == 7 ? open(argv[2], O_RDONLY) : -1;
-	time_t end = time(NULL) + atoi(argv[5]);
 	ssize_t len = read(fd, library, sizeof(library));
 
-	while (len > 0 && time(NULL) < end) {
+	while (len > 0 && access(argv[5], F_OK)) {
 		snprintf(path, sizeof(path), "%s/x%d.so", argv[1], n++);
 		snprintf(link, sizeof(link), "%s.link", path);
 		if (!fork()) {
@@ -57,14 +55,16 @@ int main(int argc, char **argv)
 C
 gcc -O1 -o replaces replaces.c || fail "gcc"
 offset=$(nm -D public.so | awk '/public_name/ { print $1 }')
-runs() { # OTHER SECONDS LOOPS: as another user
-	setpriv --reuid=$user --regid=$user --clear-groups "$T/replaces" "$T/theirs" "$T/public.so" "$1" "$offset" "$2" "$3"
+runs() { # OTHER LOOPS: as another user
+	rm -f stop
+	start replaces setpriv --reuid=$user --regid=$user --clear-groups "$T/replaces" "$T/theirs" "$T/public.so" "$1" "$offset" "$T/stop" "$2"
+	sleep 0.3
 }
 later() { # NAME OTHER
-	runs "$2" 3 100000000 &
-	sleep 0.3
-	"$PROFCPU" collect -q --record-only -p $! -F 499 -d 2 -o "$1" >log 2>&1 || fail "collect: $(cat log)"
-	wait $!
+	runs "$2" 100000000
+	"$PROFCPU" collect -q --record-only -p "$STARTED" -F 499 -d 2 -o "$1" >log 2>&1 || fail "collect: $(cat log)"
+	touch stop
+	wait "$STARTED"
 	"$PROFCPU" postprocess -q "$1" >log 2>&1 || fail "postprocess: $(cat log)"
 	rm -f theirs/*
 }
@@ -75,10 +75,10 @@ grep -q public_name shown/folded_stacks.out || fail "nothing was attacked: $(hea
 later hidden.later "$T/private/secret.so"
 
 echo "processes that end before they are pinned"
-runs "$T/private/secret.so" 3 2000000 &
-sleep 0.3
+runs "$T/private/secret.so" 2000000
 "$PROFCPU" collect -q -a -F 999 -d 2 -o hidden.short >log 2>&1 || fail "collect -a: $(cat log)"
-wait $!
+touch stop
+wait "$STARTED"
 for dir in hidden.later hidden.short; do
 	grep -q 'x[0-9]*\.so' "$dir/folded_stacks.out" || fail "$dir: no sample of the library: $(head -n 3 "$dir/folded_stacks.out")"
 	grep -rlE secret_name "$dir" && fail "$dir has names of a file that the target may not read"
