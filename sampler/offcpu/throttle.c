@@ -138,7 +138,9 @@ static struct throttle_plan plan(struct throttle *s)
 
 static struct throttle_plan decide(struct throttle *s)
 {
-	double whole = affordable(s, s->other_work),
+	/* Most work of the start is done only once, so it counts as that of a whole second. */
+	double seen = (double)s->seen_ns / THROTTLE_OTHER_NS,
+	       whole = affordable(s, s->other_work * (seen < 1 ? seen : 1)),
 	       duty = affordable(s, s->other_work + s->throttle_work + lost_while_off(s));
 
 	s->calm = whole > THROTTLE_CALM_DUTY ? s->calm + 1 : 0;
