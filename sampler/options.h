@@ -49,6 +49,7 @@ struct sampler_options {
 	 */
 	bool count;
 	enum sampler_mode mode;
+	uint64_t memory;     /* bytes that are left, which may shrink rings; 0: memory_left() */
 	size_t locked_bytes; /* memory locked by other rings of this process (switch_rings_locked)
 			      */
 	/*

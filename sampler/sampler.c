@@ -309,11 +309,12 @@ int sampler_poll_fd(const struct sampler *s)
 
 /* Layout of read(2): value, id, lost (PERF_FORMAT_ID | PERF_FORMAT_LOST). Inherited events are
  * included. */
-void sampler_read_lost(struct sampler *s, int fd)
+void sampler_read_lost(struct sampler *s, const struct sampler_fd *fd)
 {
 	uint64_t values[3];
 
-	if (s->features.format_lost && read(fd, values, sizeof(values)) == (ssize_t)sizeof(values))
+	if (s->features.format_lost && !fd->event_only &&
+	    read(fd->fd, values, sizeof(values)) == (ssize_t)sizeof(values))
 		s->stats.lost_samples += values[2];
 }
 
@@ -328,7 +329,7 @@ void sampler_close_on_cpu(struct sampler *s, int cpu)
 			s->fds.v[kept++] = fd;
 			continue;
 		}
-		sampler_read_lost(s, fd.fd);
+		sampler_read_lost(s, &fd);
 		close(fd.fd);
 	}
 	s->fds.len = kept;
@@ -342,7 +343,10 @@ int sampler_stop(struct sampler *s)
 	int r = sampler_drain(s);
 
 	for (size_t i = 0; i < s->fds.len; i++)
-		sampler_read_lost(s, s->fds.v[i].fd);
+		sampler_read_lost(s, &s->fds.v[i]);
+	/* If samples share the ring with other records, this count has both. */
+	if (!s->event_rings && s->stats.lost_others)
+		s->stats.lost_samples = s->stats.lost_records;
 	return r;
 }
 

@@ -72,7 +72,8 @@ struct sampler_stats {
 	/* Records and samples that were walked: all with sampler_options.count. */
 	uint64_t records, samples;
 	uint64_t dropped;      /* records of other processes, SAMPLER_CPUS */
-	uint64_t lost_records; /* sum of PERF_RECORD_LOST: rings were full */
+	uint64_t lost_records; /* sum of PERF_RECORD_LOST: rings were full of samples */
+	uint64_t lost_others;  /* the same: full of other records */
 	uint64_t lost_samples; /* as the kernel counts, 6.0 and later, after sampler_stop */
 	uint64_t throttled;    /* PERF_RECORD_THROTTLE among the records walked */
 	uint64_t damaged;      /* walked rings with invalid content, skipped to their head */
@@ -96,6 +97,7 @@ struct sampler_setup {
 	bool filtered;          /* SAMPLER_CPUS and not system_wide */
 	size_t descriptors, threads, processes, cpus;
 	size_t ring_bytes;               /* of each CPU */
+	bool small_rings;                /* made smaller, because little memory is left */
 	char note[SAMPLER_DETAIL_BYTES]; /* reduced features and their remedy; empty: none */
 };
 

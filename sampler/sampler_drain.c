@@ -307,11 +307,13 @@ static int note_record(struct sampler *s, const struct perf_event_header *h,
 	case PERF_RECORD_EXIT:
 	case PERF_RECORD_COMM:
 	case PERF_RECORD_NAMESPACES:
+		s->others++;
 		note_thread(s, h);
 		note_exec(s, h);
 		return note_process(s, h);
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
+		s->others++;
 		if (s->executing.len && h->size >= sizeof(struct record_pid))
 			pidset_remove(&s->executing, (pid_t)((const struct record_pid *)h)->pid);
 		return 0;
@@ -478,13 +480,26 @@ static bool may_pass(const struct sampler *s)
 	       s->stats.first_sample_ns && !s->stopping;
 }
 
-static int drain(struct sampler *s, struct ring *ring, bool event_only)
+static int drain_ring(struct sampler *s, struct ring *ring, bool event_only)
 {
 	if (ring->until == ring->tail)
 		return 0;
 	if (s->setup.filtered)
 		return drain_filtered(s, ring);
 	return !event_only && may_pass(s) ? drain_unseen(s, ring) : drain_whole(s, ring);
+}
+
+/* If samples share the ring with other records, the losses count for those that were more. */
+static int drain(struct sampler *s, struct ring *ring, bool event_only)
+{
+	uint64_t samples = s->stats.samples, others = s->others, lost = s->stats.lost_records;
+	int r = drain_ring(s, ring, event_only);
+
+	if (event_only || (!s->event_rings && s->others - others > s->stats.samples - samples)) {
+		s->stats.lost_others += s->stats.lost_records - lost;
+		s->stats.lost_records = lost;
+	}
+	return r;
 }
 
 /*

@@ -82,6 +82,7 @@ struct sampler {
 	bool no_event_rings;         /* opening event-only rings failed */
 	size_t fd_limit;             /* RLIMIT_NOFILE after raising */
 	bool identified;             /* records carry the id of their event */
+	uint64_t others;             /* records of names, maps and forks that were walked */
 	uint64_t started_ns;         /* sampling events are enabled since; 0: not yet */
 	bool stopping;
 	bool awaiting_exec; /* the command has not called exec yet */
@@ -145,7 +146,7 @@ int sampler_open_on_cpu(struct sampler *s, pid_t tid, size_t cpu_index);
 void sampler_close_on_cpu(struct sampler *s, int cpu);
 
 /* sampler.c: adds the lost samples of an event before its last close. */
-void sampler_read_lost(struct sampler *s, int fd);
+void sampler_read_lost(struct sampler *s, const struct sampler_fd *fd);
 
 /* sampler.c: updates s->opened after ids were added. */
 void sampler_show_ids(struct sampler *s);

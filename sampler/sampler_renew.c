@@ -141,7 +141,7 @@ static int list_threads(struct renewal *n, bool first_pass)
 	}
 	vec_free(&processes);
 	/* After lost FORKs, find children as at the beginning. */
-	if (!r && first_pass && s->stats.lost_records)
+	if (!r && first_pass && (s->stats.lost_records || s->stats.lost_others))
 		r = targets_add_children(&s->targets, sampler_proc(&s->options));
 	return r;
 }
@@ -289,7 +289,7 @@ static void change_over(struct renewal *n)
 			continue;
 		}
 		(void)ioctl(fd->fd, PERF_EVENT_IOC_DISABLE, 0);
-		sampler_read_lost(s, fd->fd);
+		sampler_read_lost(s, fd);
 		close(fd->fd);
 	}
 	/* Hardware counters of the old events are free only now. */

@@ -2,6 +2,7 @@
 #include "sampler/sampler_impl.h"
 
 #include "base/cleanup.h"
+#include "container/memory_left.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -16,6 +17,7 @@
 #define RING_LOCKED_MAX ((size_t)2 << 20)  /* with CAP_IPC_LOCK */
 #define RING_PLAIN_MAX ((size_t)512 << 10) /* default limit of kernel.perf_event_mlock_kb */
 #define RING_MIN ((size_t)32 << 10)
+#define RING_MEMORY_MIN ((size_t)128 << 10) /* larger than any record */
 
 /* With copied stacks: copies of 32 KiB at 4,999 Hz fill 2 MiB in 12 ms, and the reader may wait
  * longer for a CPU. */
@@ -31,7 +33,7 @@ static size_t ring_share(size_t least, size_t most, size_t n, size_t total)
 	return most;
 }
 
-static size_t ring_wanted(const struct sampler *s, size_t ncpus)
+static size_t ring_allowed(const struct sampler *s, size_t ncpus)
 {
 	bool locked = sampler_locks_freely(&s->options.roots);
 	size_t least = RING_PLAIN_MAX, may = sampler_may_lock(&s->options.roots, ncpus),
@@ -50,9 +52,27 @@ static size_t ring_wanted(const struct sampler *s, size_t ncpus)
 	return ring_share(least, RING_STACKS_MAX, ncpus, (others < may ? may - others : 0) / 2);
 }
 
+/*
+ * The same with little memory. An event-only ring then has a quarter of this size. A round keeps
+ * half as much again for its records. Together, 11/8 fit into a quarter of the memory left.
+ */
+static size_t ring_wanted(struct sampler *s, size_t ncpus)
+{
+	size_t allowed = ring_allowed(s, ncpus), bytes;
+
+	if (s->options.ring_bytes)
+		return allowed;
+	bytes = ring_share(allowed < RING_MEMORY_MIN ? allowed : RING_MEMORY_MIN, allowed, ncpus,
+			   memory_left_eighth(s->options.memory, SIZE_MAX) / 11 * 16);
+	s->setup.small_rings = bytes < allowed;
+	return bytes;
+}
+
 /* Size of an event-only ring: copied stacks do not enlarge it. */
 static size_t event_ring_bytes(const struct sampler *s)
 {
+	if (s->setup.small_rings)
+		return s->setup.ring_bytes / 4;
 	return s->options.stack_bytes && !s->options.ring_bytes &&
 			       s->setup.ring_bytes > RING_LOCKED_MAX
 		       ? RING_LOCKED_MAX

@@ -24,7 +24,6 @@ static void close_early(struct sampler *s)
 			s->fds.v[kept++] = s->fds.v[i];
 			continue;
 		}
-		sampler_read_lost(s, s->fds.v[i].fd);
 		close(s->fds.v[i].fd);
 	}
 	s->fds.len = kept;

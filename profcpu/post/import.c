@@ -522,8 +522,3 @@ int post_import_perfdata(int fd, const struct import_options *options, struct pr
 	*ret_result = result;
 	return r;
 }
-
-uint64_t import_lost_samples(const struct import_result *result)
-{
-	return result->data.lost_events + result->data.lost_samples - result->lost_switches;
-}

@@ -80,7 +80,4 @@ struct import_result {
 int post_import_perfdata(int fd, const struct import_options *options, struct profile *profile,
 			 struct import_result *ret_result);
 
-/* Lost records and samples, as in the reports: without switches and wakeups. */
-uint64_t import_lost_samples(const struct import_result *result);
-
 #endif

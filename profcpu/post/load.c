@@ -261,6 +261,16 @@ int post_load_source(struct post_source *source, const char *name,
 	return r;
 }
 
+uint64_t post_lost_samples(const struct post_result *result)
+{
+	const struct import_result *data = &result->data;
+	uint64_t lost = data->data.lost_events + data->data.lost_samples,
+		 others = data->lost_switches + result->limits.cost[LIMIT_OTHER_RECORDS];
+
+	/* The recording may lack records that the recorder counted. */
+	return lost > others ? lost - others : 0;
+}
+
 /* " and 3 more" to follow the name of the first; "" if it is the only one. */
 static const char *load_more(uint64_t n, char more[64])
 {

@@ -62,6 +62,9 @@ struct post_result {
 int post_load(const char *path, const struct post_options *options, struct profile *profile,
 	      struct post_result *ret_result);
 
+/* Lost samples: without switches, wakeups and other records that the recorder counted. */
+uint64_t post_lost_samples(const struct post_result *result);
+
 /*
  * Loads an input that is open already, like post_load. name is for messages. The caller reports
  * missing lines by post_load_report_lines.

@@ -342,11 +342,11 @@ static void report_roots(const struct audit *a, struct outbuf *out)
 static void report_losses(const struct post_result *input, struct outbuf *out)
 {
 	const struct perfdata_stats *d = &input->data.data;
-	uint64_t lost = import_lost_samples(&input->data);
+	uint64_t lost = post_lost_samples(input);
 
 	if (input->damaged)
 		outbuf_str(out, " of an incomplete recording");
-	else if (!lost && !d->throttled)
+	else if (!lost && !d->throttled && !input->limits.cost[LIMIT_OTHER_RECORDS])
 		outbuf_str(out, ", none lost");
 	if (lost)
 		outbuf_printf(out, ", %llu lost; use a lower -F%s", (unsigned long long)lost,

@@ -238,7 +238,7 @@ static int json_audit(struct json_writer *p, const struct post_result *input,
 
 static void json_limits(struct json_writer *p, const struct post_result *input)
 {
-	uint64_t lost = import_lost_samples(&input->data);
+	uint64_t lost = post_lost_samples(input);
 	struct json_writer list = json_put_object(p, "limits");
 
 	if (lost && !input->rings_free)
@@ -285,7 +285,7 @@ int post_report_json_write(const struct profile *profile, const struct post_resu
 		json_put_end(&off);
 	}
 	if (input->kind != INPUT_TEXT) {
-		json_put_u64(&top, "lost", import_lost_samples(&input->data));
+		json_put_u64(&top, "lost", post_lost_samples(input));
 		json_put_u64(&top, "throttled", input->data.data.throttled);
 		json_put_bool(&top, "damaged", input->damaged);
 		json_put_u64(&top, "kernel_symbols_left_out", input->data.refused_kernel);

@@ -220,6 +220,9 @@ static struct recording_limits limits_of(const struct record *rec)
 	if (rec->switches.rings)
 		limits.cost[LIMIT_EVENT_IDS] = switch_rings_left_out(rec->switches.rings);
 	limits.cost[LIMIT_UNREAD_PROCESSES] = sampler_stats(rec->sampler)->unread;
+	limits.cost[LIMIT_OTHER_RECORDS] = sampler_stats(rec->sampler)->lost_others;
+	if (sampler_setup(rec->sampler)->small_rings)
+		limits.cost[LIMIT_SMALL_RINGS] = rec->result->lost;
 	limits.cost[LIMIT_SILENT] = ask_silent();
 	limits.cost[LIMIT_CUT_MAPS] = sampler_stats(rec->sampler)->cut_maps;
 	if (rec->capture)

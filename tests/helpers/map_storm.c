@@ -8,7 +8,7 @@
  *   paths   one process has MAPS maps of a file with a path of nearly 4 kB
  *   lines   the same of newlines, which /proc/PID/maps shows as 4 bytes each; only one map is
  *           code, and it mostly sleeps
- *   comms   one thread changes its own name; nothing is mapped
+ *   comms   MAPS threads, or one, change their own names; nothing is mapped
  *   threads a process starts threads, each with a new name, and forks; nothing is mapped
  *   stacks  one thread calls itself 3,000 times deep, on an ever new way; nothing is mapped
  *   places  one thread runs at ever new addresses of anonymous memory, below 2,000 frames of such
@@ -169,7 +169,7 @@ static void names(void)
 	printf("%llu names\n", (unsigned long long)n);
 }
 
-static void comms(void)
+static void *rename_self(void *unused)
 {
 	char name[16];
 	uint64_t n = 0;
@@ -179,7 +179,17 @@ static void comms(void)
 			snprintf(name, sizeof(name), "%015llu", (unsigned long long)n++);
 			prctl(PR_SET_NAME, name);
 		}
-	printf("%llu names of a thread\n", (unsigned long long)n);
+	return unused;
+}
+
+static void comms(size_t threads)
+{
+	pthread_t t;
+
+	for (size_t i = 1; i < threads; i++)
+		if (pthread_create(&t, NULL, rename_self, NULL))
+			errx(1, "pthread_create");
+	rename_self(NULL);
 }
 
 static void *thread(void *arg)
@@ -284,7 +294,7 @@ int main(int argc, char **argv)
 	bool lines = !strcmp(argv[1], "lines"), paths = lines || !strcmp(argv[1], "paths");
 
 	program = paths ? deep_file(lines ? '\n' : '0') : code_file("storm");
-	for (size_t i = 0; i < maps && strcmp(argv[1], "places"); i++)
+	for (size_t i = 0; i < maps && strcmp(argv[1], "places") && strcmp(argv[1], "comms"); i++)
 		map_with(program, i * 2, lines ? PROT_READ : PROT_READ | PROT_EXEC);
 	end_s = now_s() + atof(argv[2]);
 	if (!strcmp(argv[1], "chain") && maps)
@@ -292,7 +302,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(argv[1], "names"))
 		names();
 	else if (!strcmp(argv[1], "comms"))
-		comms();
+		comms(maps);
 	else if (!strcmp(argv[1], "threads"))
 		threads();
 	else if (!strcmp(argv[1], "places"))

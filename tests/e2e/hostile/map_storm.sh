@@ -38,10 +38,10 @@ storm() {
 	echo "$1: $MIB MiB; $(stat -c %s "$1/perf.data") bytes; $(report_number "$1" samples) samples"
 	stop "$target"
 	[ "$MIB" -le "$OWN_MIB" ] || fail "profcpu took $MIB MiB of $LIMIT_MIB"
-	# Threads that end within a sampling period have no samples.
-	[ "$1" = threads ] || [ "$(report_number "$1" samples)" -gt 0 ] || fail "$1: no samples"
+	# Threads that end within a sampling period have no samples. Those that change names lose theirs.
+	[ "$1" = threads ] || [ "$1" = comms ] || [ "$(report_number "$1" samples)" -gt 0 ] || fail "$1: no samples"
 	"$PROFCPU" fold "$1" >"$1.folded" 2>"$1.fold.err" || fail "fold of $1: exit $?: $(cat "$1.fold.err")"
-	[ "$1" = threads ] || [ -s "$1.folded" ] || fail "$1: nothing was recorded"
+	[ "$1" = threads ] || [ "$1" = comms ] || [ -s "$1.folded" ] || fail "$1: nothing was recorded"
 }
 
 storm chain 20000
@@ -50,7 +50,16 @@ storm names 0
 [ "$(stat -c %s names/perf.data)" -lt 20000000 ] || [ "$(report_number names maps_left_out)" -gt 0 ] ||
 	fail "names: no map was left out"
 storm threads 0
-storm comms 0
+# A lower rate of samples would not help.
+storm comms 100 9 -F 99
+[ "$(report_number comms other_records)" -gt 0 ] || fail "comms: no record of a name was lost: $(cat comms/report.json)"
+"$PROFCPU" postprocess comms >comms.report 2>&1 || fail "postprocess of comms: $(cat comms.report)"
+grep 'use a lower -F' comms.report && fail "comms: $(cat comms.report)"
+start renames "$BUILD/helpers/map_storm" comms 60 16
+in_group "$PROFCPU" collect -q -a -d 3 -o renames >log 2>&1 || fail "collect -a: exit $?: $(cat log)"
+stop "$STARTED"
+[ "$(report_number renames lost)" = 0 ] || fail "-a: samples lost: $(cat renames/report.json)"
+at_least "$(grep -c '^map_storm;\|^[0-9]*;.*rename_self' renames/folded_stacks.out)" 1 || fail "-a: no sample: $(head renames/folded_stacks.out)"
 # Deep stacks, each different. Those that did not fit are cut and counted, and no sample is missing.
 storm stacks 0
 [ "$(report_number stacks stack_memory)" -gt 0 ] || fail "stacks: no stack was cut: $(cat stacks/report.json)"

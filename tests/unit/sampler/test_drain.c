@@ -552,6 +552,31 @@ static void lost_records_of_older_kernels_are_found(void **state)
 	assert_int_equal(f->s.stats.lost_records, 7);
 }
 
+/* Samples and other records have a count each. A shared ring was full of the ones it has more of.
+ */
+static void losses_count_for_the_records_that_filled_the_ring(void **state)
+{
+	struct fixture *f = *state;
+
+	put_sample(f, 0, 5, 1, 3);
+	put_short(f, 0, PERF_RECORD_COMM, 0, 5);
+	put_short(f, 0, PERF_RECORD_COMM, 0, 5);
+	put_lost(f, 0, 7);
+	put_sample(f, 1, 5, 2, 3);
+	put_lost(f, 1, 20);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.lost_others, 7);
+	assert_int_equal(f->s.stats.lost_records, 20);
+	have_event_rings(f);
+	f->s.options.count = true;
+	put_lost(f, 0, 300);
+	put_sample(f, SIDE(0), 5, 3, 3);
+	put_lost(f, SIDE(0), 4000);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.lost_others, 4007);
+	assert_int_equal(f->s.stats.lost_records, 320);
+}
+
 static void forks_on_event_only_rings_make_targets_before_their_samples(void **state)
 {
 	struct fixture *f = *state;
@@ -662,6 +687,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(lone_samples_are_passed_on_unread, setup, teardown),
 		cmocka_unit_test_setup_teardown(samples_are_counted_on_request, setup, teardown),
+		cmocka_unit_test_setup_teardown(losses_count_for_the_records_that_filled_the_ring,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(lost_records_of_older_kernels_are_found, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(

@@ -126,7 +126,8 @@ static void end_child(pid_t pid, struct child *child)
 	munmap(child, sizeof(*child));
 }
 
-static struct sampler *open_on(pid_t pid, enum sampler_mode mode, struct seen *seen)
+static struct sampler *open_with(pid_t pid, enum sampler_mode mode, struct seen *seen,
+				 uint64_t memory)
 {
 	static const struct sampler_event event = {
 		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK};
@@ -136,6 +137,8 @@ static struct sampler *open_on(pid_t pid, enum sampler_mode mode, struct seen *s
 						.nevents = 1,
 						.freq_hz = FREQ_HZ,
 						.mode = mode,
+						.memory = memory,
+						.stack_bytes = memory ? 1024 : 0,
 						.count = true};
 	const struct sampler_listener listener = {.ctx = seen, .records = take_records};
 	struct sampler_problem problem;
@@ -145,6 +148,11 @@ static struct sampler *open_on(pid_t pid, enum sampler_mode mode, struct seen *s
 		fail_msg("cannot %s: %s", problem.what, problem.detail);
 	assert_int_equal(sampler_listen(s, &listener), 0);
 	return s;
+}
+
+static struct sampler *open_on(pid_t pid, enum sampler_mode mode, struct seen *seen)
+{
+	return open_with(pid, mode, seen, 0);
 }
 
 static void drain_until(struct sampler *s, const struct seen *seen, uint64_t samples)
@@ -258,12 +266,36 @@ static void with_few_descriptors_sampling_begins_at_once(void **state)
 	end_child(pid, child);
 }
 
+/* All rings together take at most a quarter of the memory that is left. */
+static void rings_keep_to_the_memory_that_is_left(void **state)
+{
+	(void)state;
+	struct child *child = child_new();
+	pid_t pid = start_child(child, 1);
+	struct seen seen = {.child = child};
+	size_t ncpus = (size_t)sysconf(_SC_NPROCESSORS_ONLN), largest = 0;
+
+	for (uint64_t memory = (uint64_t)4 << 40; memory >= (ncpus << 20); memory /= 2) {
+		struct sampler *s = open_with(pid, SAMPLER_THREADS, &seen, memory);
+		uint64_t bytes = 0;
+
+		for (size_t i = 0; i < sampler_nrings(s); i++)
+			bytes += sampler_ring(s, i)->size;
+		largest = largest ? largest : s->setup.ring_bytes;
+		assert_true(bytes <= memory / 4);
+		assert_int_equal(s->setup.small_rings, s->setup.ring_bytes < largest);
+		sampler_close(s);
+	}
+	end_child(pid, child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_other_records_come_before_the_start),
 		cmocka_unit_test(threads_that_begin_before_the_start_are_sampled),
 		cmocka_unit_test(with_few_descriptors_sampling_begins_at_once),
+		cmocka_unit_test(rings_keep_to_the_memory_that_is_left),
 	};
 	struct attr_features features;
 
