@@ -94,7 +94,7 @@ $(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code unwind/test_clr_code): \
 
 # The tests set the memory that is left (tests/unit/fake_memory.h).
 $(addprefix $(B)/unit/,symbols/test_r2r_image unwind/test_r2r_unwind): \
-	override LDFLAGS += -Wl,--wrap=memory_left
+	override LDFLAGS += -Wl,--wrap=memory_left -Wl,--wrap=memory_taken
 
 # A fake runtime answers the reader, and the test counts the answers.
 $(B)/unit/profcpu/record/test_code_reader: override LDFLAGS += $(addprefix -Wl$(comma)--wrap=,clr_runtime_locate \

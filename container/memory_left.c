@@ -5,11 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MEMORY_FILE_MAX ((size_t)64 << 10)
 #define KIB 1024
@@ -155,6 +157,16 @@ uint64_t memory_left_in(const char *proc_dir, const char *cgroup_dir)
 uint64_t memory_left(void)
 {
 	return memory_left_in("/proc", "/sys/fs/cgroup");
+}
+
+uint64_t memory_taken(void)
+{
+	AUTO_FREE char *text = read_text("/proc/self", "statm");
+	uint64_t resident = 0, shared = 0;
+
+	if (!text || sscanf(text, "%*u %" SCNu64 " %" SCNu64, &resident, &shared) != 2)
+		return 0;
+	return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 size_t memory_left_eighth(uint64_t left, size_t most)

@@ -12,6 +12,10 @@
 /* Returns bytes; UINT64_MAX if nothing is known. Cached files that can be dropped count as free. */
 uint64_t memory_left(void);
 
+/* Bytes that this process has taken, without files in memory; 0: unknown. Source: proc_pid_statm.
+ */
+uint64_t memory_taken(void);
+
 /*
  * An eighth of the memory that is left, for a table of which there are few, at most `most` bytes.
  * left: bytes; 0: memory_left().

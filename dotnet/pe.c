@@ -161,7 +161,8 @@ bool pe_has_memory(uint32_t bytes)
 	static _Atomic uint64_t first_left;
 	uint64_t left = memory_left(), first = 0;
 
-	if (!atomic_compare_exchange_strong(&first_left, &first, left) && left < first / 2)
+	if (!atomic_compare_exchange_strong(&first_left, &first, left) &&
+	    memory_taken() > first / 2)
 		return false;
 	return bytes <= left / 8;
 }

@@ -88,9 +88,9 @@ int pe_read(const struct pe *pe, struct pe_range range, uint32_t max, unsigned c
 	    struct parse_error *err);
 
 /*
- * Whether an image may keep so many bytes in memory. Targets can map many images. So all together
- * may take half of the memory that was left at first, and each an eighth of what is left. pe_read
- * checks ranges over 64 KiB itself. Takes 0.2 ms.
+ * Whether an image may keep so many bytes in memory. Targets can map many images. So none may while
+ * this process has more than half of the memory that was left at first. Each may take an eighth of
+ * what is left. pe_read checks ranges over 64 KiB itself. Takes 0.2 ms.
  */
 bool pe_has_memory(uint32_t bytes);
 

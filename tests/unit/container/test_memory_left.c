@@ -126,6 +126,19 @@ static void version_1_limits_too(void **state)
 	assert_int_equal(left(f), 1024 * MIB);
 }
 
+static void taken_memory_is_what_this_process_wrote(void **state)
+{
+	const size_t bytes = 64 * MIB;
+	uint64_t before = memory_taken();
+	char *memory = malloc(bytes);
+
+	(void)state;
+	assert_non_null(memory);
+	memset(memory, 1, bytes);
+	assert_in_range(memory_taken() - before, bytes * 9 / 10, bytes * 2);
+	free(memory);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -134,6 +147,7 @@ int main(void)
 		TEST(without_groups_the_machine_is_the_limit),
 		TEST(each_group_on_the_way_up_limits),
 		TEST(version_1_limits_too),
+		TEST(taken_memory_is_what_this_process_wrote),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

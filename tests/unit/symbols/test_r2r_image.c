@@ -441,10 +441,10 @@ static void metadata_is_not_read_when_half_of_the_memory_is_gone(void **state)
 	put_functions(&b, code, five, 5);
 	r2r_header(&b, 0);
 	p = must_open(&b, NULL);
-	fake_memory_left = FAKE_MEMORY_BYTES / 2 - 1;
+	fake_memory_taken = FAKE_MEMORY_BYTES / 2 + 1;
 	snprintf(place, sizeof(place), "0x%x", code);
 	assert_code(p, code, place, code, code + 0x18);
-	fake_memory_left = FAKE_MEMORY_BYTES;
+	fake_memory_taken = 0;
 	symbol_provider_free(p);
 }
 
