@@ -15,6 +15,7 @@ static const uint64_t parts[ELF_BUDGETS] = {[ELF_BUDGET_SECTIONS] = 8,
 static struct {
 	_Atomic uint64_t limit, taken;
 } budgets[ELF_BUDGETS];
+static _Atomic uint64_t work;
 
 static uint64_t limit_of(enum elf_budget budget)
 {
@@ -63,4 +64,15 @@ void elf_budget_give(enum elf_budget budget, uint64_t bytes)
 void elf_budget_limit(enum elf_budget budget, uint64_t bytes)
 {
 	atomic_store(&budgets[budget].limit, bytes);
+}
+
+bool elf_budget_work(uint64_t bytes)
+{
+	bytes = bytes < ELF_BUDGET_WORK_MAX ? bytes : ELF_BUDGET_WORK_MAX;
+	return atomic_fetch_add(&work, bytes) + bytes < ELF_BUDGET_WORK_MAX;
+}
+
+void elf_budget_reset_work(void)
+{
+	atomic_store(&work, 0);
 }

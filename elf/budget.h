@@ -32,7 +32,18 @@ uint64_t elf_budget_left(enum elf_budget budget);
 /* Whether more than half is taken. */
 bool elf_budget_is_low(enum elf_budget budget);
 
+/*
+ * Counts bytes of work that small files can cause: unpacked ones, and those of files that are
+ * mostly holes. They are not given back. Returns whether all files together keep to
+ * ELF_BUDGET_WORK_MAX. Honest files need a few hundredths of it.
+ */
+bool elf_budget_work(uint64_t bytes);
+#define ELF_BUDGET_WORK_MAX ((uint64_t)1 << 30) /* about 3 s */
+
 /* Sets a limit, for tests. 0: the part of the memory that is left. */
 void elf_budget_limit(enum elf_budget budget, uint64_t bytes);
+
+/* Forgets all work, for tests. */
+void elf_budget_reset_work(void);
 
 #endif

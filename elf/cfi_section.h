@@ -8,7 +8,7 @@
 
 #include "elf/pages.h"
 
-#define CFI_UNPACKED_MAX ((uint64_t)256 << 20) /* bytes of a decompressed section */
+#define CFI_UNPACKED_MAX ((uint64_t)32 << 20)  /* bytes of a decompressed section */
 #define CFI_IMAGE_BYTES_MAX ((size_t)16 << 20) /* of an image in memory */
 #define CFI_READ_AHEAD ((uint64_t)16 << 10)    /* the least number of bytes to read at once */
 

@@ -261,6 +261,8 @@ static int unpack_mini(const struct elf_file *image, const struct elf_section *s
 
 	if (bytes > DEBUG_FILE_MINI_MAX)
 		return -EBADMSG;
+	if (!elf_budget_work(0))
+		return -E2BIG;
 	max = max < DEBUG_FILE_MINI_MAX ? max : DEBUG_FILE_MINI_MAX;
 	int r = elf_budget_take(ELF_BUDGET_SYMBOLS, bytes + 2 * max);
 
@@ -269,6 +271,8 @@ static int unpack_mini(const struct elf_file *image, const struct elf_section *s
 	r = elf_file_read(image, section->file_off, bytes, DEBUG_FILE_MINI_MAX, &packed);
 	if (!r)
 		r = xz_unpack(packed, (size_t)bytes, (size_t)max, ret_data, ret_len);
+	/* .xz takes four times as long as other work. */
+	(void)elf_budget_work(4 * *ret_len);
 	elf_budget_give(ELF_BUDGET_SYMBOLS, bytes + 2 * max);
 	if (r == -E2BIG && max == DEBUG_FILE_MINI_MAX)
 		r = -EBADMSG; /* more memory would not help */

@@ -19,7 +19,7 @@
 #define ELF_FILE_HEADERS_MAX ((size_t)1 << 16)         /* program headers */
 #define ELF_FILE_SEGMENTS_MAX ((size_t)256)            /* loaded segments */
 #define ELF_FILE_SECTION_BYTES_MAX ((uint64_t)2 << 30)
-#define ELF_FILE_NOTE_BYTES_MAX ((uint64_t)1 << 20)
+#define ELF_FILE_NOTE_BYTES_MAX ((uint64_t)64 << 10)
 #define ELF_FILE_NOTES_MAX 64 /* note sections and segments that are searched */
 
 /* The part of a section header that naming needs. */

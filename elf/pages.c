@@ -48,7 +48,8 @@ static int read_packed_header(const struct elf_file *elf, const struct elf_secti
 	p->bytes = bytes;
 	p->file_off += len;
 	p->file_bytes -= len;
-	return p->packed && bytes <= max && p->file_bytes <= max ? 0 : -EBADMSG;
+	p->too_large = p->packed && (bytes > max || p->file_bytes > max);
+	return p->packed && !p->too_large ? 0 : -EBADMSG;
 }
 
 int elf_pages_of_section(const struct elf_file *elf, const struct elf_section *from, bool old,
@@ -147,7 +148,8 @@ static int read_and_unpack(struct elf_pages *p, int fd)
 /* Unpacks the section if both forms of it fit in memory. Returns 0, -EBADMSG, -E2BIG, -ENOMEM. */
 static int unpack(struct elf_pages *p, int fd)
 {
-	int r = elf_budget_take(ELF_BUDGET_SECTIONS, p->bytes + p->file_bytes);
+	int r = elf_budget_work(0) ? elf_budget_take(ELF_BUDGET_SECTIONS, p->bytes + p->file_bytes)
+				   : -E2BIG;
 
 	if (r)
 		return r;
@@ -155,8 +157,10 @@ static int unpack(struct elf_pages *p, int fd)
 	if (!r)
 		r = read_and_unpack(p, fd);
 	elf_budget_give(ELF_BUDGET_SECTIONS, p->file_bytes + (p->data ? 0 : p->bytes));
-	if (r)
+	if (r) {
 		elf_pages_forget(p);
+		(void)elf_budget_work(p->bytes);
+	}
 	p->damaged = r && r != -ENOMEM;
 	return r;
 }

@@ -21,13 +21,14 @@ struct elf_pages {
 	uint64_t bytes, file_off, file_bytes;
 	uint8_t packed; /* enum packing of pages.c; 0: not packed */
 	bool damaged;
-	uint8_t *have; /* a bit for each page that was read; NULL: all were */
+	bool too_large; /* it unpacks to more than the caller allows */
+	uint8_t *have;  /* a bit for each page that was read; NULL: all were */
 	size_t mapped;
 };
 
 /*
  * Describes a section of the file. old: it is one of .zdebug_*. A damaged section, or one that
- * unpacks to more than unpacked_max, gets the flag and no bytes. *ret_pages owns nothing before
+ * unpacks to more than unpacked_max, gets its flags and no bytes. *ret_pages owns nothing before
  * elf_pages_need. Returns 0 or -ENOMEM.
  */
 int elf_pages_of_section(const struct elf_file *elf, const struct elf_section *from, bool old,

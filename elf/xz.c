@@ -74,17 +74,18 @@ int xz_unpack(const void *data, size_t len, size_t max_bytes, unsigned char **re
 	size_t out_len = 0;
 	lzma_ret ret = lzma_stream_decoder(&xz, XZ_MEMORY_MAX, LZMA_CONCATENATED);
 
+	*ret_len = 0;
 	if (ret != LZMA_OK)
 		return xz_error(ret);
 	xz.next_in = data;
 	xz.avail_in = len;
 	int error = xz_run(&xz, max_bytes, &out, &out_len);
 
+	*ret_len = error ? (size_t)xz.total_out : out_len;
 	lzma_end(&xz);
 	if (error)
 		return error;
 	out[out_len] = 0;
-	*ret_len = out_len;
 	*ret_data = TAKE_PTR(out);
 	return 0;
 }

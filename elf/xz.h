@@ -9,8 +9,9 @@
 
 /*
  * Unpacks all of data, which may be several streams. *ret_data is allocated; one NUL follows its
- * *ret_len bytes. Returns 0, -EBADMSG (not .xz, damaged or cut off), -E2BIG (more than max_bytes,
- * or a decoder over XZ_MEMORY_MAX) or -ENOMEM.
+ * *ret_len bytes. After an error, *ret_len has the bytes that were unpacked until then. Returns 0,
+ * -EBADMSG (not .xz, damaged or cut off), -E2BIG (more than max_bytes, or a decoder over
+ * XZ_MEMORY_MAX) or -ENOMEM.
  */
 int xz_unpack(const void *data, size_t len, size_t max_bytes, unsigned char **ret_data,
 	      size_t *ret_len);

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/reader.h"
+#include "elf/budget.h"
 #include "elf/elf_file.h"
 #include "symbols/r2r_image.h"
 
@@ -138,12 +139,14 @@ int bundle_manifest(unsigned char *data, size_t len, uint64_t file_bytes,
 	if (files.nfiles)
 		qsort(files.files, files.nfiles, sizeof(*files.files), compare_files);
 	files.nfiles = remove_overlaps(files.files, files.nfiles);
+	files.manifest_bytes = r.pos;
 	*ret_files = files;
 	return 0;
 }
 
 void bundle_files_free(struct bundle_files *files)
 {
+	elf_budget_give(ELF_BUDGET_SECTIONS, files->taken);
 	free(files->files);
 	free(files->manifest);
 	*files = (struct bundle_files){0};
@@ -228,6 +231,29 @@ static int read_tail(int fd, unsigned char **ret_data, size_t *ret_len, uint64_t
 	return 0;
 }
 
+/* Keeps the manifest without the bytes behind it, if memory is left. */
+static int keep_manifest(struct bundle_files *files, struct parse_error *err)
+{
+	uint64_t bytes = files->manifest_bytes + files->nfiles * sizeof(*files->files);
+
+	if (elf_budget_take(ELF_BUDGET_SECTIONS, bytes))
+		return parse_fail(err, -E2BIG, "a .NET bundle needs more memory than is left", 0);
+	files->taken = bytes;
+	unsigned char *kept = malloc(files->manifest_bytes + 1);
+
+	if (!kept)
+		return -ENOMEM;
+	memcpy(kept, files->manifest, files->manifest_bytes);
+	for (size_t i = 0; i < files->nfiles; i++) {
+		struct bundle_file *f = &files->files[i];
+
+		f->path = (const char *)kept + ((const unsigned char *)f->path - files->manifest);
+	}
+	free(files->manifest);
+	files->manifest = kept;
+	return 0;
+}
+
 int bundle_read(int fd, struct bundle_files *ret_files, struct parse_error *err)
 {
 	AUTO_FREE unsigned char *data = NULL;
@@ -237,8 +263,12 @@ int bundle_read(int fd, struct bundle_files *ret_files, struct parse_error *err)
 
 	if (!error)
 		error = bundle_manifest(data, len, file_bytes, ret_files, err);
-	if (!error)
-		(void)TAKE_PTR(data);
+	if (error)
+		return error;
+	(void)TAKE_PTR(data);
+	error = keep_manifest(ret_files, err);
+	if (error)
+		bundle_files_free(ret_files);
 	return error;
 }
 

@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 /* Bytes of the host that are searched for the place of the bundle. */
-#define BUNDLE_HOST_BYTES_MAX ((uint64_t)256 << 20)
-#define BUNDLE_MANIFEST_BYTES_MAX ((size_t)16 << 20)
-#define BUNDLE_FILES_MAX ((uint32_t)1 << 16)
+#define BUNDLE_HOST_BYTES_MAX ((uint64_t)64 << 20)
+#define BUNDLE_MANIFEST_BYTES_MAX ((size_t)2 << 20)
+#define BUNDLE_FILES_MAX ((uint32_t)1 << 14)
 #define BUNDLE_PATH_MAX 4096
 
 /* A file of the bundle. path points into the manifest and is not NUL-terminated. */
@@ -30,8 +30,10 @@ struct bundle_file {
 /* Assemblies only, by offset, without overlaps. */
 struct bundle_files {
 	unsigned char *manifest;
+	size_t manifest_bytes;
 	struct bundle_file *files;
 	size_t nfiles;
+	uint64_t taken; /* of ELF_BUDGET_SECTIONS */
 };
 
 /*

@@ -1,6 +1,7 @@
 #include "unwind/image_code.h"
 
 #include "base/cleanup.h"
+#include "elf/budget.h"
 #include "elf/elf_file.h"
 #include "symbols/bundle.h"
 #include "unwind/bare_code.h"
@@ -32,6 +33,7 @@ struct image_code {
 	/* By offset: the file itself, or the assemblies in a single-file program. */
 	struct precompiled *precompiled;
 	size_t nprecompiled;
+	uint64_t precompiled_taken; /* of ELF_BUDGET_SECTIONS */
 	bool bundle_tried;
 	bool over_limit;
 };
@@ -44,6 +46,7 @@ void image_code_free(struct image_code *c)
 	bare_code_free(&c->bare);
 	for (size_t i = 0; i < c->nprecompiled; i++)
 		r2r_unwind_free(c->precompiled[i].r2r);
+	elf_budget_give(ELF_BUDGET_SECTIONS, c->precompiled_taken);
 	free(c->precompiled);
 	free(c->segments);
 	if (c->bytes.fd >= 0)
@@ -118,8 +121,15 @@ static int read_bundle(struct image_code *c)
 						   : bundle_read(c->bytes.fd, &files, &err);
 
 	c->bundle_tried = true;
+	c->over_limit |= r == -E2BIG;
 	if (r)
 		return r == -ENOMEM ? r : 0;
+	if (elf_budget_take(ELF_BUDGET_SECTIONS, files.nfiles * sizeof(*c->precompiled))) {
+		bundle_files_free(&files);
+		c->over_limit = true;
+		return 0;
+	}
+	c->precompiled_taken = files.nfiles * sizeof(*c->precompiled);
 	c->precompiled = calloc(files.nfiles + 1, sizeof(*c->precompiled));
 	for (size_t i = 0; c->precompiled && i < files.nfiles; i++)
 		c->precompiled[c->nprecompiled++] = (struct precompiled){

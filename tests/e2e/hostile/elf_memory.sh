@@ -67,8 +67,8 @@ report() {
 	[ "$MIB" -le "$OWN_MIB" ] || fail "$1 took $MIB MiB of $LIMIT_MIB: $(cat err)"
 }
 
-# 200 MiB of call frame information, packed to 200 KiB.
-head -c $((200 << 20)) /dev/zero >zeros
+# 30 MiB of call frame information, packed to 30 KiB.
+head -c $((30 << 20)) /dev/zero >zeros
 objcopy --add-section .debug_frame=zeros spin.so unpacked.so && objcopy --compress-debug-sections=zlib unpacked.so packed.so ||
 	fail "objcopy does not add a packed section"
 rm zeros unpacked.so

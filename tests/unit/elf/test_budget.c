@@ -1,0 +1,110 @@
+/* elf/budget: files that are small on disk cause a bounded amount of work, all together. */
+#include "elf/budget.h"
+
+#include "elf/elf_file.h"
+#include "elf/pages.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+static int reset(void **state)
+{
+	(void)state;
+	elf_budget_reset_work();
+	return 0;
+}
+
+static void work_is_limited_and_not_given_back(void **state)
+{
+	(void)state;
+	assert_true(elf_budget_work(ELF_BUDGET_WORK_MAX - 2));
+	assert_true(elf_budget_work(1));
+	assert_false(elf_budget_work(1));
+	assert_false(elf_budget_work(0));
+	assert_false(elf_budget_work(UINT64_MAX));
+	assert_false(elf_budget_work(UINT64_MAX));
+}
+
+static int open_file(uint64_t bytes)
+{
+	const Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+					       ELFDATA2LSB, EV_CURRENT},
+				   .e_type = ET_DYN,
+				   .e_machine = EM_X86_64,
+				   .e_version = EV_CURRENT,
+				   .e_ehsize = sizeof(header)};
+	int fd = memfd_create("image", MFD_CLOEXEC);
+	struct elf_file f;
+
+	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	int r = elf_file_open(&f, fd, NULL, 0, NULL);
+
+	if (!r)
+		elf_file_close(&f);
+	close(fd);
+	return r;
+}
+
+static void files_of_holes_are_work(void **state)
+{
+	(void)state;
+	assert_int_equal(open_file(600 * MIB), 0);
+	assert_int_equal(open_file(600 * MIB), -E2BIG);
+	assert_int_equal(open_file(600 * MIB), -E2BIG);
+	/* Others are not. */
+	assert_int_equal(open_file(4096), 0);
+}
+
+/* The stated size is wrong, so the memory is free again for the next one. */
+static void failed_unpacking_is_work(void **state)
+{
+	enum { BYTES = 200 << 20 };
+	const Elf64_Chdr header = {.ch_type = ELFCOMPRESS_ZLIB, .ch_size = BYTES};
+	unsigned char packed[64];
+	uLongf n = sizeof(packed);
+	int fd = memfd_create("section", MFD_CLOEXEC), good = 0;
+	uint64_t resident = 0;
+	struct elf_pages p;
+
+	(void)state;
+	assert_int_equal(compress(packed, &n, (const unsigned char *)"text", 4), Z_OK);
+	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
+	assert_int_equal(write(fd, packed, n), n);
+	const struct elf_section section = {.bytes = sizeof(header) + n, .flags = SHF_COMPRESSED};
+	const struct elf_file elf = {.fd = fd, .bytes = section.bytes, .is_64 = true};
+
+	elf_budget_limit(ELF_BUDGET_SECTIONS, 2 * (uint64_t)BYTES);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(elf_pages_of_section(&elf, &section, false, BYTES, &p), 0);
+		int r = elf_pages_need(&p, fd, 0, 1, &resident);
+
+		good += r == -EBADMSG;
+		assert_true(r == -EBADMSG || (good && r == -E2BIG));
+		elf_pages_forget(&p);
+	}
+	assert_in_range(good, 5, 6);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(work_is_limited_and_not_given_back, reset),
+		cmocka_unit_test_setup(files_of_holes_are_work, reset),
+		cmocka_unit_test_setup(failed_unpacking_is_work, reset),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
