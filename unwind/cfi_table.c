@@ -5,13 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/*
- * Limits of time, for hostile files. full_step runs no longer program for each frame. Programs over
- * HEAVY_BYTES may be compiled again and again, because places are forgotten.
- */
+/* full_step runs no longer program for each frame. */
 #define FULL_STEP_BYTES_MAX ((uint64_t)64 << 10)
-#define HEAVY_BYTES ((uint64_t)4 << 10)
-#define HEAVY_BYTES_MAX ((uint64_t)64 << 20)
 #define HINTS 1024
 #define HINT_SHIFT 6 /* 64 bytes of code share a hint */
 
@@ -37,7 +32,6 @@ struct cfi_table {
 	VEC(struct compiled) places;
 	VEC(struct cfi_row) rows;
 	uint64_t compiled;
-	uint64_t heavy_bytes; /* of programs over HEAVY_BYTES that were compiled */
 	/* By bits of the address: the place found last. Check that it covers the address. */
 	uint32_t hints[HINTS];
 };
@@ -88,20 +82,19 @@ static int add_row(struct cfi_table *t, const struct compiled *c, uint64_t start
  * Appends the rows of c->place's FDE to all rows. Rows before damage in the FDE's program stay
  * valid: the place becomes the part that has vaddr, either before the damage or from it on.
  */
-static int compile_rows(struct cfi_table *t, struct compiled *c, uint64_t vaddr)
+static int compile_rows(struct cfi_table *t, struct compiled *c, uint64_t vaddr,
+			uint64_t *steps_left)
 {
 	const struct cfi_cie *cie;
 	struct cfi_program p;
 	struct cfi_fde fde;
 	int r = cfi_frames_fde(t->frames, &c->place, &cie, &fde);
 
-	uint64_t bytes = r ? 0 : cie->program_bytes + (uint64_t)fde.program_bytes;
-
-	if (bytes > HEAVY_BYTES) {
-		if (bytes > HEAVY_BYTES_MAX - t->heavy_bytes)
-			return -E2BIG;
-		t->heavy_bytes += bytes;
-	}
+	if (!r && !unwind_take_steps(steps_left,
+				     UNWIND_STEPS_COMPILE +
+					     UNWIND_STEPS_PROGRAM * (cie->program_bytes +
+								     (uint64_t)fde.program_bytes)))
+		r = -E2BIG;
 	if (!r)
 		r = cfi_program_begin(&p, cie, &fde);
 	if (r)
@@ -164,9 +157,12 @@ static int locate(struct cfi_table *t, uint64_t vaddr, struct cfi_place *ret_pla
 	return r;
 }
 
-static int compile(struct cfi_table *t, uint64_t vaddr, const struct compiled **ret_compiled)
+/* A function that needs more steps than others left is tried again for the next stack. */
+static int compile(struct cfi_table *t, uint64_t vaddr, uint64_t *steps_left,
+		   const struct compiled **ret_compiled)
 {
 	struct compiled c = {.first = 0};
+	bool others = steps_left && *steps_left < UNWIND_STEPS_MAX / 2;
 	int r = locate(t, vaddr, &c.place);
 
 	if (r)
@@ -175,8 +171,8 @@ static int compile(struct cfi_table *t, uint64_t vaddr, const struct compiled **
 		forget(t);
 	c.first = (uint32_t)t->rows.len;
 	if (!c.place.error) {
-		r = compile_rows(t, &c, vaddr);
-		if (r == -ENOMEM) {
+		r = compile_rows(t, &c, vaddr, steps_left);
+		if (r == -ENOMEM || (r == -E2BIG && others)) {
 			t->rows.len = c.first;
 			return r;
 		}
@@ -194,13 +190,14 @@ static int compile(struct cfi_table *t, uint64_t vaddr, const struct compiled **
 }
 
 __attribute__((noinline)) static int search(struct cfi_table *t, uint64_t vaddr,
+					    uint64_t *steps_left,
 					    const struct compiled **ret_compiled)
 {
 	size_t at = position(t, vaddr);
 	const struct compiled *c = at ? &t->places.v[t->order.v[at - 1]] : NULL;
 
 	if (!c || vaddr >= c->place.hi) {
-		int r = compile(t, vaddr, &c);
+		int r = compile(t, vaddr, steps_left, &c);
 
 		if (r)
 			return r;
@@ -211,13 +208,14 @@ __attribute__((noinline)) static int search(struct cfi_table *t, uint64_t vaddr,
 }
 
 /* Finds or compiles the place that covers vaddr. Errors: see cfi_table_find. */
-static int find_compiled(struct cfi_table *t, uint64_t vaddr, const struct compiled **ret_compiled)
+static int find_compiled(struct cfi_table *t, uint64_t vaddr, uint64_t *steps_left,
+			 const struct compiled **ret_compiled)
 {
 	uint32_t hint = t->hints[vaddr >> HINT_SHIFT & (HINTS - 1)];
 	const struct compiled *c = hint < t->places.len ? &t->places.v[hint] : NULL;
 
 	if (!c || vaddr < c->place.lo || vaddr >= c->place.hi)
-		return search(t, vaddr, ret_compiled);
+		return search(t, vaddr, steps_left, ret_compiled);
 	*ret_compiled = c;
 	return c->place.error;
 }
@@ -238,10 +236,11 @@ static const struct unwind_rule *rule_at(const struct cfi_table *t, const struct
 	return &row->rule;
 }
 
-int cfi_table_find(struct cfi_table *t, uint64_t vaddr, struct unwind_rule *ret_rule)
+int cfi_table_find(struct cfi_table *t, uint64_t vaddr, uint64_t *steps_left,
+		   struct unwind_rule *ret_rule)
 {
 	const struct compiled *c;
-	int r = find_compiled(t, vaddr, &c);
+	int r = find_compiled(t, vaddr, steps_left, &c);
 
 	if (!r)
 		*ret_rule = *rule_at(t, c, vaddr);
@@ -256,7 +255,9 @@ static int full_step(struct cfi_table *t, const struct compiled *c, uint64_t vad
 	struct cfi_fde fde;
 	int r = cfi_frames_fde(t->frames, &c->place, &cie, &fde);
 
-	if (!r && cie->program_bytes + fde.program_bytes > FULL_STEP_BYTES_MAX)
+	if (!r &&
+	    (cie->program_bytes + fde.program_bytes > FULL_STEP_BYTES_MAX ||
+	     !unwind_take_steps(memory->steps_left, 1 + UNWIND_STEPS_PROGRAM * cie->program_bytes)))
 		r = -E2BIG;
 	if (!r)
 		r = cfi_program_begin(&p, cie, &fde);
@@ -266,7 +267,7 @@ static int full_step(struct cfi_table *t, const struct compiled *c, uint64_t vad
 		r = cfi_program_next(&p);
 	while (r > 0 && p.to <= vaddr);
 	if (!unwind_take_steps(memory->steps_left,
-			       cie->program_bytes + (uint64_t)(p.b.p - fde.program)))
+			       UNWIND_STEPS_PROGRAM * (uint64_t)(p.b.p - fde.program)))
 		return -E2BIG;
 	if (r <= 0)
 		return r ? r : -EBADMSG;
@@ -277,7 +278,7 @@ int cfi_table_step(struct cfi_table *t, uint64_t vaddr, struct unwind_regs *regs
 		   const struct unwind_memory *memory, bool *ret_signal)
 {
 	const struct compiled *c;
-	int r = find_compiled(t, vaddr, &c);
+	int r = find_compiled(t, vaddr, memory->steps_left, &c);
 
 	if (r)
 		return r;
@@ -295,7 +296,7 @@ int cfi_table_step(struct cfi_table *t, uint64_t vaddr, struct unwind_regs *regs
 int cfi_table_bounds(struct cfi_table *t, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end)
 {
 	const struct compiled *c;
-	int r = find_compiled(t, vaddr, &c);
+	int r = find_compiled(t, vaddr, NULL, &c);
 
 	if (r)
 		return r;

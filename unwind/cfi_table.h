@@ -21,11 +21,12 @@ int cfi_table_take(struct cfi_frames *frames, struct cfi_table **ret_table);
 void cfi_table_free(struct cfi_table *t);
 
 /*
- * The rule at a vaddr, never UNWIND_NONE. For a return address, pass the byte before it. Returns 0;
- * -ENOENT: no CFI covers it; -EBADMSG: that CFI is damaged; -ENOTSUP: of an unknown kind; -E2BIG:
- * over a limit; -ENOMEM.
+ * The rule at a vaddr, never UNWIND_NONE. For a return address, pass the byte before it. Takes from
+ * *steps_left (struct unwind_memory). Returns 0; -ENOENT: no CFI covers it; -EBADMSG: that CFI is
+ * damaged; -ENOTSUP: of an unknown kind; -E2BIG: over a limit, or too few steps left; -ENOMEM.
  */
-int cfi_table_find(struct cfi_table *t, uint64_t vaddr, struct unwind_rule *ret_rule);
+int cfi_table_find(struct cfi_table *t, uint64_t vaddr, uint64_t *steps_left,
+		   struct unwind_rule *ret_rule);
 
 /*
  * Replaces a frame's registers with its caller's, by all rules at vaddr. Registers without a rule

@@ -238,10 +238,10 @@ static int bare_rule(struct image_code *c, uint64_t vaddr, uint64_t file_off,
 	return end ? bare_code_rule(&c->bare, &c->bytes, vaddr, file_off, end, ret_rule) : -ENOENT;
 }
 
-static int elf_rule(struct image_code *c, uint64_t vaddr, uint64_t file_off,
+static int elf_rule(struct image_code *c, uint64_t vaddr, uint64_t file_off, uint64_t *steps_left,
 		    struct unwind_rule *ret_rule)
 {
-	int r = c->cfi ? cfi_table_find(c->cfi, vaddr, ret_rule) : -ENOENT;
+	int r = c->cfi ? cfi_table_find(c->cfi, vaddr, steps_left, ret_rule) : -ENOENT;
 
 	c->over_limit |= r == -E2BIG;
 	if (c->hijack_end && vaddr == c->hijack_start - 1) {
@@ -266,7 +266,7 @@ int image_code_rule(struct image_code *c, uint64_t file_off, uint64_t *steps_lef
 	int r = elf_segments_vaddr(c->segments, c->nsegments, file_off, &vaddr);
 
 	if (!r)
-		r = elf_rule(c, vaddr, file_off, ret_rule);
+		r = elf_rule(c, vaddr, file_off, steps_left, ret_rule);
 	else if (!(r = find_precompiled(c, file_off, &r2r)))
 		r = r2r ? r2r_unwind_rule(r2r, file_off, steps_left, ret_rule) : -ENOENT;
 	if (r == -ENOMEM)

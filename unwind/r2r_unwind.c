@@ -136,10 +136,11 @@ static int make_function(const struct r2r_unwind *u, const struct runtime_functi
 	struct unwind_info info = {.nops = 0};
 	AUTO_FREE unsigned char *code = NULL;
 	uint32_t bytes = f->end - f->begin;
+	int r = unwind_take_steps(steps_left, bytes / 4) ? 0 : -E2BIG; /* to read them */
 
-	int r = pe_read(&u->pe, (struct pe_range){f->begin, bytes}, CODE_RULES_BYTES_MAX, &code,
-			NULL);
-
+	if (!r)
+		r = pe_read(&u->pe, (struct pe_range){f->begin, bytes}, CODE_RULES_BYTES_MAX, &code,
+			    NULL);
 	if (!r)
 		r = read_info(u, f->unwind, &info);
 	return r ? r : code_rules_make(&info, code, bytes, steps_left, ret_rules);

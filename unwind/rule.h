@@ -25,15 +25,16 @@ struct unwind_memory {
 	const unsigned char *data; /* any alignment */
 	size_t len;
 	/*
-	 * Steps that full rules and precompiled functions may still take for this stack: bytes of
-	 * programs, operations of expressions, and decoded instructions, UNWIND_STEPS_DECODE each.
-	 * A hostile file can make each frame take long. NULL: no limit.
+	 * Steps that rules may still take for this stack: operations of expressions, and what else
+	 * the numbers below count. A hostile file can make each frame take long. NULL: no limit.
 	 */
 	uint64_t *steps_left;
 };
 
 #define UNWIND_STEPS_MAX ((uint64_t)1 << 19) /* of a stack: about 2 ms */
-#define UNWIND_STEPS_DECODE 4
+#define UNWIND_STEPS_DECODE 4                /* an instruction of a precompiled function */
+#define UNWIND_STEPS_COMPILE 128             /* a function with CFI, */
+#define UNWIND_STEPS_PROGRAM 8               /* and each byte of its program */
 
 /* Takes steps from those that are left. False: there are too few, and none is left. */
 static inline bool unwind_take_steps(uint64_t *steps_left, uint64_t steps)

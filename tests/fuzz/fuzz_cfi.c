@@ -28,13 +28,13 @@ static void probe(struct cfi_table *t, uint64_t vaddr)
 	struct unwind_rule rule, again;
 	uint64_t start, end;
 	bool is_signal;
-	int r = cfi_table_find(t, vaddr, &rule);
+	int r = cfi_table_find(t, vaddr, NULL, &rule);
 
 	if (r > 0 || (!r && (rule.kind == UNWIND_NONE || rule.cfa_reg >= ARCH_REGS)))
 		abort();
 	if (!cfi_table_bounds(t, vaddr, &start, &end) && (vaddr < start || vaddr >= end))
 		abort();
-	if (cfi_table_find(t, vaddr, &again) != r ||
+	if (cfi_table_find(t, vaddr, NULL, &again) != r ||
 	    (!r && memcmp(&rule, &again, sizeof(rule)) != 0))
 		abort();
 	for (uint64_t i = 0; i < ARCH_REGS; i++)

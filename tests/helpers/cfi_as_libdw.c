@@ -153,7 +153,7 @@ static void compare_rule(struct comparison *c, uint64_t vaddr, const struct unwi
 {
 	struct unwind_rule rule;
 
-	if (cfi_table_find(c->table, vaddr, &rule) || rule.kind == UNWIND_NONE) {
+	if (cfi_table_find(c->table, vaddr, NULL, &rule) || rule.kind == UNWIND_NONE) {
 		differs(c, vaddr, "no rule", 0, 0, 0);
 		return;
 	}
@@ -263,7 +263,7 @@ static void compare_fde(struct comparison *c, uint64_t start, uint64_t end)
 
 		if (!frame || dwarf_frame_info(frame, &row_start, &row_end, &signal) < 0 ||
 		    row_end <= at) {
-			if (!cfi_table_find(c->table, at, &rule))
+			if (!cfi_table_find(c->table, at, NULL, &rule))
 				differs(c, at, "a row unknown to libdw: kind", rule.kind, 0, 0);
 			free(frame);
 			return;
