@@ -39,7 +39,6 @@ int tracker_new(const struct tracker_options *options, struct tracker **ret_trac
 	tracker_set_limits(t);
 	r = processes_new(&(struct processes_options){.comm = options->comm,
 						      .ctx = options->ctx,
-						      .forget_ended = options->forget_ended,
 						      .maps_bytes = t->maps_bytes},
 			  &t->processes);
 	if (r)

@@ -283,8 +283,6 @@ static void process_forget_first(struct processes *p)
 		return;
 	if (last)
 		process_space_drop_maps(p, &p->spaces.v[t->space]);
-	if (!p->options.forget_ended)
-		return;
 	process_space_leave(p, t);
 	hashmap_remove(&p->by_tid, (uint32_t)t->tid);
 	t->space = p->unused_thread;

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PROCESSES_ENDED_KEPT 8192 /* latest ended threads whose maps are kept */
+#define PROCESSES_ENDED_KEPT 8192 /* latest ended threads; earlier ones are forgotten */
 /* The most memory for the maps of all processes. If it is full, maps of ended ones go first. */
 #define PROCESSES_MAPS_BYTES_MAX ((size_t)24 << 20)
 
@@ -52,9 +52,6 @@ typedef int processes_comm_fn(void *ctx, int32_t tid, const char *name, uint32_t
 struct processes_options {
 	processes_comm_fn *comm; /* NULL: names do not matter */
 	void *ctx;
-	/* Forget threads that ended long ago, not only their maps. Memory is bounded for any time.
-	 */
-	bool forget_ended;
 	size_t maps_bytes; /* for the maps of all processes; PROCESSES_MAPS_BYTES_MAX at most */
 };
 

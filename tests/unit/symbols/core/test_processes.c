@@ -462,16 +462,11 @@ static void ended_processes_make_room_in_their_order(void **state)
 	processes_free(p);
 }
 
-static void ended_threads_are_forgotten_if_wanted(void **state)
+static void ended_threads_are_forgotten(void **state)
 {
-	const struct processes_options options = {.comm = comm_of,
-						  .ctx = &calls,
-						  .forget_ended = true,
-						  .maps_bytes = PROCESSES_MAPS_BYTES_MAX};
-	struct processes *p;
+	struct processes *p = fresh();
 
 	(void)state;
-	assert_int_equal(processes_new(&options, &p), 0);
 	assert_int_equal(processes_comm(p, 1, 1, "3"), 0);
 	lay(p, 1, 0x1000, 0x2000, 9);
 	/* The first thread ends before its process. */
@@ -565,7 +560,7 @@ int main(void)
 		cmocka_unit_test(a_fork_and_a_change_cost_only_the_change),
 		cmocka_unit_test(all_processes_share_one_limit),
 		cmocka_unit_test(ended_processes_make_room_in_their_order),
-		cmocka_unit_test(ended_threads_are_forgotten_if_wanted),
+		cmocka_unit_test(ended_threads_are_forgotten),
 		cmocka_unit_test(a_storm_of_names_costs_nothing),
 		cmocka_unit_test(a_name_that_found_no_memory_is_tried_again),
 	};
