@@ -49,6 +49,7 @@ struct archive_stats {
 
 #define ARCHIVE_BYTES_MAX ((uint64_t)16 << 30) /* unpacked, all files together */
 #define ARCHIVE_FILES_MAX 100000               /* members, including refused ones */
+#define ARCHIVE_DIRS_MAX 4096                  /* directories that members are in */
 /*
  * Limit of unpacked over packed size, against decompression bombs. Checked after ARCHIVE_RATIO_FROM
  * unpacked bytes.

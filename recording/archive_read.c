@@ -29,7 +29,7 @@ struct archive_reader {
 	int dir_fd;
 	struct archive_stats *stats;
 	struct parse_error *err;
-	uint64_t members;
+	uint64_t members, dirs;
 };
 
 static const char archive_is_cut[] = "it is cut off";
@@ -111,12 +111,16 @@ static bool archive_plain_name(const char *name, char *plain)
 }
 
 /* Makes a directory below dir and opens it. Closes dir. */
-static int archive_enter(int dir, const char *name, int *ret_fd)
+static int archive_enter(struct archive_reader *rd, int dir, const char *name, int *ret_fd)
 {
 	AUTO_CLOSE int parent = dir;
 
-	if (mkdirat(parent, name, 0700) && errno != EEXIST)
+	if (!mkdirat(parent, name, 0700))
+		rd->dirs++;
+	else if (errno != EEXIST)
 		return -errno;
+	if (rd->dirs > ARCHIVE_DIRS_MAX)
+		return -E2BIG;
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
@@ -129,15 +133,16 @@ static int archive_enter(int dir, const char *name, int *ret_fd)
  * Opens the directory of a normalised name, and makes it if necessary. *ret_base is the name's last
  * component.
  */
-static int archive_parent(int dir_fd, char *plain, int *ret_fd, const char **ret_base)
+static int archive_parent(struct archive_reader *rd, char *plain, int *ret_fd,
+			  const char **ret_base)
 {
-	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0), r;
+	int fd = fcntl(rd->dir_fd, F_DUPFD_CLOEXEC, 0), r;
 
 	if (fd < 0)
 		return -errno;
 	for (char *slash; (slash = strchr(plain, '/')); plain = slash + 1) {
 		*slash = 0;
-		r = archive_enter(fd, plain, &fd);
+		r = archive_enter(rd, fd, plain, &fd);
 		if (r)
 			return r;
 	}
@@ -262,10 +267,12 @@ static int archive_take_member(struct archive_reader *rd, struct archive_entry *
 	}
 	if (!*plain)
 		return 0;
-	int r = archive_parent(rd->dir_fd, plain, &parent, &base);
+	int r = archive_parent(rd, plain, &parent, &base);
 
 	if (!r && is_dir)
-		r = archive_enter(TAKE_FD(parent), base, &parent);
+		r = archive_enter(rd, TAKE_FD(parent), base, &parent);
+	if (r == -E2BIG)
+		return archive_stop(rd, r, "the archive has more directories than the limit");
 	if (r == -ENOTDIR) {
 		rd->stats->refused_names++;
 		return 0;

@@ -407,6 +407,28 @@ static void too_many_members_are_stopped(void **state)
 	close(to);
 }
 
+static void too_many_directories_are_stopped(void **state)
+{
+	static unsigned char block[512];
+	struct archive_stats stats;
+	int to = fresh_dir("to"), fd = memory_file();
+
+	(void)state;
+	for (int i = 0; i < ARCHIVE_DIRS_MAX / 16 + 10; i++) {
+		char name[100];
+
+		/* 16 new directories each */
+		snprintf(name, sizeof(name), "%d/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/x", i);
+		raw_header(block, name, '0', 0);
+		assert_int_equal(write(fd, block, sizeof(block)), sizeof(block));
+	}
+	lseek(fd, 0, SEEK_SET);
+	assert_int_equal(archive_read(fd, to, &stats, NULL), -E2BIG);
+	assert_int_equal(stats.files, ARCHIVE_DIRS_MAX / 16);
+	close(fd);
+	close(to);
+}
+
 /* Reads blocks of 512 bytes as an archive into a new directory. */
 static int read_blocks(const void *blocks, size_t n, struct archive_stats *stats)
 {
@@ -666,6 +688,7 @@ int main(void)
 		cmocka_unit_test(a_common_first_folder_is_removed),
 		cmocka_unit_test(bombs_are_stopped),
 		cmocka_unit_test(too_many_members_are_stopped),
+		cmocka_unit_test(too_many_directories_are_stopped),
 		cmocka_unit_test(odd_headers_are_refused),
 		cmocka_unit_test(a_cut_archive_keeps_its_beginning),
 		cmocka_unit_test(the_end_mark_of_compression_counts),
