@@ -279,6 +279,13 @@ static int images_open_marker(void *ctx, uint32_t image, int *ret_fd)
 	return images_find_file(im, key, &im->sources.v[image], ret_fd);
 }
 
+/*
+ * Limits for hostile images, which can refer to many assemblies, and processes, which can map many
+ * files of one name. All images of .NET 10 with ASP.NET Core need a few thousand.
+ */
+#define IMAGES_BESIDE_SAME_NAME 16
+#define IMAGES_BESIDE_OPENS_MAX 32768
+
 int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 {
 	const struct images_beside *beside = ctx;
@@ -289,21 +296,27 @@ int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 	const char *slash = strrchr(path, '/');
 	char other[PATH_MAX];
 	struct stat st;
-	int fd = -1, r = -ENOENT;
+	int fd = -1, r = -ENOENT, tries = 0;
 
+	if (im->beside_opens++ >= IMAGES_BESIDE_OPENS_MAX)
+		return -E2BIG;
 	if (slash && snprintf(other, sizeof(other), "%.*s/%s", (int)(slash - path), path, name) <
 			     (int)sizeof(other))
 		r = image_file_open(&place, other, &fd);
 	const uint32_t *first = hashmap_get(&im->by_name, images_name_key(place.pid, name));
 
-	for (uint32_t i = first ? *first + 1 : 0; r && r != -ENOMEM && i;
+	for (uint32_t i = first ? *first + 1 : 0;
+	     r && r != -ENOMEM && i && tries < IMAGES_BESIDE_SAME_NAME;
 	     i = im->sources.v[i - 1].next_of_name) {
 		const struct image_key *key = &im->lookup_cache->images.v[i - 1].key;
 
 		/* Names and processes can share a hash. */
-		if (im->sources.v[i - 1].pid == place.pid &&
-		    !strcmp(path_base(intern_text(&im->lookup_cache->texts, key->path)), name))
-			r = images_find_file(im, key, &im->sources.v[i - 1], &fd);
+		if (im->sources.v[i - 1].pid != place.pid ||
+		    strcmp(path_base(intern_text(&im->lookup_cache->texts, key->path)), name) != 0)
+			continue;
+		tries++;
+		im->beside_opens++;
+		r = images_find_file(im, key, &im->sources.v[i - 1], &fd);
 	}
 	if (r)
 		return r;

@@ -82,6 +82,7 @@ struct images {
 	uint64_t began_ns; /* time of the first lookup; later lookups have later times */
 	bool began;
 	struct hashmap by_name; /* hash of PID and name of the file -> first such image */
+	size_t beside_opens;    /* by images_open_beside */
 	struct map_record_ids header_ids;
 	VEC(struct images_pdb) pdbs; /* PDBs that lines need and that this machine lacks */
 	struct pdb_budget_total pdb_budget_total;

@@ -134,6 +134,29 @@ static void assemblies_of_a_process_are_found(void **state)
 	end(&f);
 }
 
+/* Targets can map many files of one name, and images can refer to many assemblies. */
+static void searches_are_bounded(void **state)
+{
+	struct fixture f;
+	int n = 0, r = -ENOENT;
+
+	(void)state;
+	begin(&f);
+	uint32_t app = map(&f, PID, "app/app.dll");
+
+	for (int i = 0; i < 1000; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "gone%d/a.dll", i);
+		map(&f, PID, name);
+	}
+	for (; r == -ENOENT && n < 5000; n++)
+		r = beside(&f, app, "a.dll");
+	assert_int_equal(r, -E2BIG);
+	assert_in_range(n, 32768 / 17 - 1, 32768 / 17 + 2);
+	end(&f);
+}
+
 /* CPU seconds to search one file for each of n images. */
 static double search_all(uint32_t n)
 {
@@ -170,6 +193,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(assemblies_of_a_process_are_found),
+		cmocka_unit_test(searches_are_bounded),
 		cmocka_unit_test(time_is_linear_in_images),
 	};
 
