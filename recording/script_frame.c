@@ -186,6 +186,9 @@ static int script_frame_addr(struct profile *profile, struct script_part addr,
 
 	if (script_line_hex(addr, &frame->addr))
 		return 0;
+	/* The text would be shortened to one that is not read as an address again. */
+	if (addr.len > PROFILE_TEXT_MAX)
+		addr.len = PROFILE_TEXT_MAX;
 	r = profile_text(profile, addr.at, addr.len, &text);
 	if (!r) {
 		frame->addr = text;
