@@ -1,5 +1,6 @@
 #include "unwind/cfi_table.h"
 
+#include "elf/budget.h"
 #include "unwind/cfi_rules.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ struct cfi_table {
 	VEC(struct compiled) places;
 	VEC(struct cfi_row) rows;
 	uint64_t compiled;
+	size_t taken; /* bytes of ELF_BUDGET_RULES */
 	/* By bits of the address: the place found last. Check that it covers the address. */
 	uint32_t hints[HINTS];
 };
@@ -54,13 +56,28 @@ void cfi_table_free(struct cfi_table *t)
 	if (!t)
 		return;
 	cfi_frames_free(t->frames);
+	cfi_table_forget(t);
+	free(t);
+}
+
+void cfi_table_forget(struct cfi_table *t)
+{
 	vec_free(&t->lows);
 	vec_free(&t->order);
 	vec_free(&t->places);
 	vec_free(&t->rows);
-	free(t);
+	elf_budget_give(ELF_BUDGET_RULES, t->taken);
+	t->taken = 0;
 }
 
+/* Memory of the rules, in bytes. */
+static size_t rules_bytes(const struct cfi_table *t)
+{
+	return t->lows.cap * sizeof(*t->lows.v) + t->order.cap * sizeof(*t->order.v) +
+	       t->places.cap * sizeof(*t->places.v) + t->rows.cap * sizeof(*t->rows.v);
+}
+
+/* Forgets all rules, but keeps their memory. */
 static void forget(struct cfi_table *t)
 {
 	t->lows.len = t->order.len = t->places.len = t->rows.len = 0;
@@ -182,6 +199,8 @@ static int compile(struct cfi_table *t, uint64_t vaddr, uint64_t *steps_left,
 		t->rows.len = c.first;
 	c.n = (uint32_t)(t->rows.len - c.first);
 	r = insert(t, &c);
+	elf_budget_add(ELF_BUDGET_RULES, rules_bytes(t) - t->taken);
+	t->taken = rules_bytes(t);
 	if (r)
 		t->rows.len = c.first;
 	else
@@ -311,8 +330,6 @@ struct cfi_table_stats cfi_table_stats(const struct cfi_table *t)
 		.places = t->places.len,
 		.rows = t->rows.len,
 		.compiled = t->compiled,
-		.bytes = sizeof(*t) + t->lows.cap * sizeof(*t->lows.v) +
-			 t->order.cap * sizeof(*t->order.v) + t->places.cap * sizeof(*t->places.v) +
-			 t->rows.cap * sizeof(*t->rows.v) + cfi_frames_bytes(t->frames),
+		.bytes = sizeof(*t) + rules_bytes(t) + cfi_frames_bytes(t->frames),
 	};
 }

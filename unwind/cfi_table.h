@@ -20,6 +20,9 @@ struct cfi_table;
 int cfi_table_take(struct cfi_frames *frames, struct cfi_table **ret_table);
 void cfi_table_free(struct cfi_table *t);
 
+/* Frees all rules; they are made again when they are needed. */
+void cfi_table_forget(struct cfi_table *t);
+
 /*
  * The rule at a vaddr, never UNWIND_NONE. For a return address, pass the byte before it. Takes from
  * *steps_left (struct unwind_memory). Returns 0; -ENOENT: no CFI covers it; -EBADMSG: that CFI is

@@ -54,6 +54,15 @@ void image_code_free(struct image_code *c)
 	free(c);
 }
 
+void image_code_forget_rules(struct image_code *c)
+{
+	if (c && c->cfi)
+		cfi_table_forget(c->cfi);
+	for (size_t i = 0; c && i < c->nprecompiled; i++)
+		if (c->precompiled[i].r2r)
+			r2r_unwind_forget(c->precompiled[i].r2r);
+}
+
 /* Finds CoreCLR's stub. Its own FDE gives its end. */
 static int find_hijack(struct image_code *c)
 {

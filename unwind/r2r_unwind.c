@@ -5,6 +5,7 @@
 #include "base/hashmap.h"
 #include "base/vec.h"
 #include "dotnet/r2r_header.h"
+#include "elf/budget.h"
 #include "unwind/x86_64_code.h"
 
 #include <errno.h>
@@ -30,8 +31,9 @@ struct r2r_unwind {
 	size_t rules_bytes;
 };
 
-static void forget_rules(struct r2r_unwind *u)
+void r2r_unwind_forget(struct r2r_unwind *u)
 {
+	elf_budget_give(ELF_BUDGET_RULES, u->rules_bytes);
 	for (size_t i = 0; i < u->rules.len; i++)
 		code_rules_free(&u->rules.v[i]);
 	vec_free(&u->rules);
@@ -44,7 +46,7 @@ void r2r_unwind_free(struct r2r_unwind *u)
 {
 	if (!u)
 		return;
-	forget_rules(u);
+	r2r_unwind_forget(u);
 	free(u->functions);
 	if (u->pe.file.fd >= 0)
 		close(u->pe.file.fd);
@@ -196,13 +198,14 @@ static int rules_of(struct r2r_unwind *u, uint32_t key, uint64_t *steps_left,
 	if (r == -ENOMEM || (r == -E2BIG && others))
 		return r;
 	if (u->rules_bytes > R2R_UNWIND_RULES_BYTES_MAX)
-		forget_rules(u);
+		r2r_unwind_forget(u);
 	/* The first cannot fail after the map has its entry. */
 	if (vec_reserve(&u->rules, 1) || hashmap_put(&u->by_key, key, (uint32_t)u->rules.len)) {
 		code_rules_free(&rules);
 		return -ENOMEM;
 	}
 	u->rules_bytes += code_rules_bytes(&rules) + sizeof(rules);
+	elf_budget_add(ELF_BUDGET_RULES, code_rules_bytes(&rules) + sizeof(rules));
 	u->rules.v[u->rules.len++] = rules;
 	*ret_rules = &u->rules.v[u->rules.len - 1];
 	return r;

@@ -28,6 +28,9 @@ struct r2r_unwind;
 int r2r_unwind_open(const struct pe_file *file, struct r2r_unwind **ret, struct parse_error *err);
 void r2r_unwind_free(struct r2r_unwind *u);
 
+/* Frees all rules; they are made again when they are needed. */
+void r2r_unwind_forget(struct r2r_unwind *u);
+
 /* A function or funclet, or the thunks of the image. */
 struct r2r_unwind_function {
 	uint64_t start, end; /* offsets in the descriptor's file */

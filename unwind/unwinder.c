@@ -1,18 +1,13 @@
 #include "unwind/unwinder_impl.h"
 
-#include "base/descriptor_budget.h"
-#include "base/file.h"
 #include "base/hash.h"
 #include "container/memory_left.h"
-#include "container/vdso.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
-#define RULE_CACHE 8192u        /* cached rules, a power of two */
-#define CALL_END_CACHE 4096u    /* cached addresses at which a call may end, a power of two */
-#define RESERVED_DESCRIPTORS 64 /* descriptors that images leave for other uses */
+#define RULE_CACHE 8192u     /* cached rules, a power of two */
+#define CALL_END_CACHE 4096u /* cached addresses at which a call may end, a power of two */
 
 const char *unwind_grade_text(enum unwind_grade grade)
 {
@@ -20,14 +15,6 @@ const char *unwind_grade_text(enum unwind_grade grade)
 							 "truncated"};
 
 	return grade < UNWIND_GRADES ? texts[grade] : "?";
-}
-
-static void close_images(struct unwinder *u)
-{
-	unwinder_drop_libdw(u);
-	for (size_t i = 0; i < u->images.len; i++)
-		image_code_free(u->images.v[i].code);
-	u->images.len = 0;
 }
 
 int unwinder_new(const struct unwinder_options *options, struct unwinder **ret_unwinder)
@@ -60,7 +47,7 @@ void unwinder_free(struct unwinder *u)
 {
 	if (!u)
 		return;
-	close_images(u);
+	unwinder_close_images(u);
 	libdw_child_free(u->libdw);
 	libdw_budget_free(&u->libdw_budget);
 	vec_free(&u->images);
@@ -98,173 +85,6 @@ bool unwinder_forgets_code(const struct unwinder *u, const struct perfdata_recor
 		 processes_has_ended(u->tracker->processes, record->pid)));
 }
 
-const struct image_key *unwinder_key(const struct unwinder *u, uint32_t image)
-{
-	return &u->tracker->options.lookup_cache->images.v[image].key;
-}
-
-const char *unwinder_path(const struct unwinder *u, const struct image_key *key)
-{
-	return intern_text(&u->tracker->options.lookup_cache->texts, key->path);
-}
-
-/* Opens the vdso of the running kernel. */
-static int open_vdso(struct unwinder *u, const struct image_key *key, struct unwind_image *image)
-{
-	const char *name = unwinder_path(u, key);
-	const void *data;
-	size_t len;
-
-	if (u->options.recorded_elsewhere || strcmp(name, "[vdso]") != 0 ||
-	    vdso_find(name, &data, &len))
-		return 0;
-	return image_code_from_memory(data, len, &image->code);
-}
-
-static int find_file_at(struct unwinder *u, const struct image_key *key,
-			const struct tracker_place *place, int *ret_fd)
-{
-	const struct image_file_place at = {.opener = u->options.opener,
-					    .pid = place->pid,
-					    .start = place->start,
-					    .end = place->end};
-
-	return image_file_find(&at, key, unwinder_path(u, key), ret_fd);
-}
-
-/* Opens the file of an image in its first process, else the sampled one; else perf's copy. */
-static int find_file(struct unwinder *u, uint32_t number, const struct process_map *map,
-		     int *ret_fd)
-{
-	struct unwind_image *image = &u->images.v[number];
-	const struct image_key *key = unwinder_key(u, number);
-	const struct tracker_place sampled = {u->thread->pid, map->start, map->end};
-	int cached, r;
-
-	if (!image->place.end)
-		image->place = u->tracker->places.v[number];
-	r = u->options.open_file ? u->options.open_file(u->options.ctx, number, ret_fd)
-				 : find_file_at(u, key, &image->place, ret_fd);
-	if (!r || r == -ENOMEM)
-		return r;
-	if (u->options.opener && sampled.pid != image->place.pid) {
-		r = find_file_at(u, key, &sampled, ret_fd);
-		if (!r)
-			image->place = sampled;
-	}
-	if (!r || r == -ENOMEM || r == -EMFILE || (cached = image_file_perf_cache(key, -1)) < 0)
-		return r;
-	*ret_fd = cached;
-	return 0;
-}
-
-int unwinder_open_file(struct unwinder *u, uint32_t number, const struct process_map *map,
-		       int *ret_fd)
-{
-	int fd = -1, r = find_file(u, number, map, &fd);
-
-	/*
-	 * Each image in use keeps one or two descriptors open. Leave some for the end of the
-	 * recording.
-	 */
-	if (!r && descriptor_budget_above(fd) < RESERVED_DESCRIPTORS) {
-		close(fd);
-		r = -EMFILE;
-	}
-	if (!r)
-		*ret_fd = fd;
-	return r;
-}
-
-void unwinder_count_image(struct unwinder *u, struct unwind_image *image, bool missing,
-			  enum recording_limit limit)
-{
-	image->limit = (uint8_t)limit;
-	u->has_limited |= limit < LIMITS;
-	u->stats.images += !image->counted;
-	u->stats.images_missing += missing && !image->missing;
-	image->counted = true;
-	image->missing |= missing;
-}
-
-static int open_code(struct unwinder *u, uint32_t number, const struct process_map *map)
-{
-	struct unwind_image *image = &u->images.v[number];
-	int fd = -1, r = unwinder_open_file(u, number, map, &fd);
-
-	if (!r && (r = image_code_open(fd, &image->code)))
-		close(fd);
-	unwinder_count_image(u, image, !image->code, r == -EMFILE ? LIMIT_OPEN_FILES : LIMITS);
-	return r == -ENOMEM ? r : 0;
-}
-
-struct unwind_image *unwinder_image(struct unwinder *u, uint32_t number)
-{
-	while (u->images.len <= number)
-		if (vec_push(&u->images, (struct unwind_image){.limit = LIMITS}))
-			return NULL;
-	return &u->images.v[number];
-}
-
-/* The time from then to now; 0 if then is later, because samples of two CPUs may be out of order.
- */
-static uint64_t passed_ns(uint64_t now_ns, uint64_t then_ns)
-{
-	return now_ns > then_ns ? now_ns - then_ns : 0;
-}
-
-/*
- * Closes the images that no sample asked for in a while, also those that are missing. They are
- * opened again when they are needed. So a long recording of processes that come and go does not
- * collect descriptors, and does not keep deleted files. Rules in the caches are copies.
- */
-static void sweep_images(struct unwinder *u)
-{
-	/* Images that samples still need are opened again by their new numbers. */
-	if (u->renumbered != u->tracker->renumbered)
-		close_images(u);
-	u->renumbered = u->tracker->renumbered;
-	/* Count samples too, so that the cost for each stays constant. */
-	if (u->unswept++ < u->images.len ||
-	    passed_ns(u->time_ns, u->swept_ns) < UNWINDER_IMAGE_IDLE_NS / 4)
-		return;
-	for (size_t i = 0; i < u->images.len; i++) {
-		struct unwind_image *image = &u->images.v[i];
-
-		if (passed_ns(u->time_ns, image->used_ns) < UNWINDER_IMAGE_IDLE_NS)
-			continue;
-		image_code_free(image->code);
-		image->code = NULL;
-		image->tried = false;
-	}
-	u->swept_ns = u->time_ns;
-	u->unswept = 0;
-}
-
-/* The code of the mapped image number; NULL: unavailable. Returns 0 or -ENOMEM. */
-static int code_of(struct unwinder *u, uint32_t number, const struct process_map *map,
-		   struct image_code **ret_code)
-{
-	const struct image_key *key = unwinder_key(u, number);
-	struct unwind_image *image = unwinder_image(u, number);
-	int r = 0;
-
-	if (!image)
-		return -ENOMEM;
-	if (!image->tried && key->kind == IMAGE_KIND_FILE)
-		r = open_code(u, number, map);
-	else if (!image->tried && key->kind == IMAGE_KIND_VDSO)
-		r = open_vdso(u, key, image);
-	if (r == -ENOMEM)
-		return r;
-	if (!image->tried && image->code && image_code_has_hijack_stub(image->code) && !u->returns)
-		r = return_cache_new(&u->returns);
-	image->tried = true;
-	image->used_ns = u->time_ns;
-	*ret_code = image->code;
-	return r;
-}
-
 /* The image that is mapped at addr, and the offset in it. Returns 0; -ENOENT; -ENOMEM. */
 static int find_code(struct unwinder *u, uint64_t addr, struct image_code **ret_code,
 		     uint64_t *ret_file_off)
@@ -276,7 +96,7 @@ static int find_code(struct unwinder *u, uint64_t addr, struct image_code **ret_
 	bool under = map->under != PROCESS_NO_IMAGE;
 
 	*ret_file_off = addr - map->start + (under ? map->under_pgoff : map->pgoff);
-	return code_of(u, under ? map->under : map->image, map, ret_code);
+	return unwinder_code_of(u, under ? map->under : map->image, map, ret_code);
 }
 
 /*
@@ -577,7 +397,7 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 	u->last = s->last;
 	u->walk_limit = LIMITS;
 	u->steps_left = UNWIND_STEPS_MAX;
-	sweep_images(u);
+	unwinder_sweep_images(u);
 	if (machine) {
 		r = unwinder_walk_libdw(u, s, machine);
 		return r ? r : put_callchain(u, s, &u->other, 0, nkernel, ret_unwound);

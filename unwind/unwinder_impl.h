@@ -66,7 +66,7 @@ struct unwinder {
 	uint8_t walk_limit; /* enum recording_limit that ended the current walk; LIMITS: none */
 };
 
-/* unwinder.c */
+/* unwinder_images.c */
 
 const struct image_key *unwinder_key(const struct unwinder *u, uint32_t image);
 const char *unwinder_path(const struct unwinder *u, const struct image_key *key);
@@ -82,6 +82,19 @@ int unwinder_open_file(struct unwinder *u, uint32_t number, const struct process
 /* Counts an image whose code was needed. limit: left it without rules; LIMITS: none. */
 void unwinder_count_image(struct unwinder *u, struct unwind_image *image, bool missing,
 			  enum recording_limit limit);
+
+/* The code of the mapped image number; NULL: unavailable. Returns 0 or -ENOMEM. */
+int unwinder_code_of(struct unwinder *u, uint32_t number, const struct process_map *map,
+		     struct image_code **ret_code);
+
+/*
+ * Closes the images that no sample asked for in a while, also those that are missing. They are
+ * opened again when they are needed. So a long recording of processes that come and go does not
+ * collect descriptors, and does not keep deleted files. Rules in the caches are copies.
+ * If the rules of all images take much memory, they are forgotten, too.
+ */
+void unwinder_sweep_images(struct unwinder *u);
+void unwinder_close_images(struct unwinder *u);
 
 /* unwinder_libdw.c */
 

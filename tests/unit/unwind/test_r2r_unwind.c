@@ -2,6 +2,7 @@
 #include "unwind/r2r_unwind.h"
 
 #include "dotnet/r2r_header.h"
+#include "elf/budget.h"
 #include "tests/unit/fake_memory.h"
 #include "tests/unit/r2r_builder.h"
 #include "tests/unit/unwind_check.h"
@@ -124,6 +125,11 @@ static void functions_have_rules_by_offset(void **state)
 	assert_int_equal(at, code + LEAF_AT);
 	assert_int_equal(r2r_unwind_file_off(u, 5, &at), -ENOENT);
 	assert_true(r2r_unwind_bytes(u) > 5 * 12);
+	uint64_t left = elf_budget_left(ELF_BUDGET_RULES);
+
+	r2r_unwind_forget(u);
+	assert_true(elf_budget_left(ELF_BUDGET_RULES) > left);
+	assert_at(u, code + LEAF_AT, "sp+8 same");
 	r2r_unwind_free(u);
 }
 

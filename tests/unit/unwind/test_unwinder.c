@@ -2,10 +2,12 @@
 #include "unwind/unwinder.h"
 
 #include "base/cleanup.h"
+#include "elf/budget.h"
 #include "tests/unit/bare_image.h"
 
 #include <setjmp.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -340,9 +342,41 @@ static void a_tracker_of_others_gives_the_maps(void **state)
 	unlink(path);
 }
 
+/* A target can map many images with many functions. */
+static void rules_that_take_much_memory_are_forgotten(void **state)
+{
+	const struct unwinder_options options = {0};
+	const char *function = dlsym(RTLD_DEFAULT, "qsort");
+	struct unwound unwound;
+	struct unwinder *u;
+	Dl_info library;
+
+	(void)state;
+	assert_true(function && dladdr(function, &library));
+	uint64_t off = (uint64_t)(function - (const char *)library.dli_fbase);
+	const struct perfdata_record r = {.type = PERF_RECORD_MMAP,
+					  .pid = PID,
+					  .tid = PID,
+					  .mmap = {.addr = MAPPED_AT,
+						   .len = off + MAPPED_BYTES,
+						   .filename = library.dli_fname}};
+
+	assert_int_equal(unwinder_new(&options, &u), 0);
+	assert_int_equal(unwinder_apply(u, &r), 0);
+	elf_budget_limit(ELF_BUDGET_RULES, 1);
+	assert_int_equal(unwind_at(u, PID, MAPPED_AT + off, 1, true, &unwound), 0);
+	assert_int_equal(elf_budget_left(ELF_BUDGET_RULES), 0);
+	/* The next sample needs none of them. */
+	assert_int_equal(unwind_at(u, PID, 0, 1, true, &unwound), 0);
+	assert_int_equal(elf_budget_left(ELF_BUDGET_RULES), 1);
+	unwinder_free(u);
+	assert_int_equal(elf_budget_left(ELF_BUDGET_RULES), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest all[] = {
+		cmocka_unit_test(rules_that_take_much_memory_are_forgotten),
 		cmocka_unit_test(the_code_before_a_return_address_is_read_once),
 		cmocka_unit_test(images_that_no_sample_needs_are_closed_and_opened_again),
 		cmocka_unit_test(a_sampled_process_gives_the_file_of_an_ended_one),
