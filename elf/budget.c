@@ -1,5 +1,6 @@
 #include "elf/budget.h"
 
+#include "base/clock.h"
 #include "container/memory_left.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@ static const uint64_t parts[ELF_BUDGETS] = {[ELF_BUDGET_SECTIONS] = 8,
 static struct {
 	_Atomic uint64_t limit, taken;
 } budgets[ELF_BUDGETS];
-static _Atomic uint64_t work;
+static _Atomic uint64_t work, work_first_ns;
 
 static uint64_t limit_of(enum elf_budget budget)
 {
@@ -69,11 +70,20 @@ void elf_budget_limit(enum elf_budget budget, uint64_t bytes)
 
 bool elf_budget_work(uint64_t bytes)
 {
+	uint64_t now_ns = clock_monotonic_ns(), first_ns = 0, limit;
+
+	if (atomic_compare_exchange_strong(&work_first_ns, &first_ns, now_ns))
+		first_ns = now_ns;
+	limit = ELF_BUDGET_WORK_MAX + (now_ns - first_ns) / NS_PER_S * ELF_BUDGET_WORK_RATE;
+	/* Refused work is not done. */
+	if (atomic_load(&work) >= limit)
+		return false;
 	bytes = bytes < ELF_BUDGET_WORK_MAX ? bytes : ELF_BUDGET_WORK_MAX;
-	return atomic_fetch_add(&work, bytes) + bytes < ELF_BUDGET_WORK_MAX;
+	return atomic_fetch_add(&work, bytes) + bytes < limit;
 }
 
 void elf_budget_reset_work(void)
 {
 	atomic_store(&work, 0);
+	atomic_store(&work_first_ns, 0);
 }

@@ -34,12 +34,13 @@ uint64_t elf_budget_left(enum elf_budget budget);
 bool elf_budget_is_low(enum elf_budget budget);
 
 /*
- * Counts bytes of work that small files can cause: unpacked ones, and those of files that are
- * mostly holes. They are not given back. Returns whether all files together keep to
- * ELF_BUDGET_WORK_MAX. Honest files need a few hundredths of it.
+ * Counts bytes of work that hostile files can cause: unpacked ones, those of files that are mostly
+ * holes, and those that are searched whole for CFI or the runtime's stub. Returns whether all files
+ * together keep to ELF_BUDGET_WORK_MAX and ELF_BUDGET_WORK_RATE. Others need a few hundredths.
  */
 bool elf_budget_work(uint64_t bytes);
-#define ELF_BUDGET_WORK_MAX ((uint64_t)1 << 30) /* about 3 s */
+#define ELF_BUDGET_WORK_MAX ((uint64_t)1 << 30)   /* about 3 s */
+#define ELF_BUDGET_WORK_RATE ((uint64_t)16 << 20) /* more for each second since the first: 5 % */
 
 /* Sets a limit, for tests. 0: the part of the memory that is left. */
 void elf_budget_limit(enum elf_budget budget, uint64_t bytes);

@@ -193,7 +193,7 @@ static int add_entry(struct cfi_index *x, const struct cfi_head *head)
 static int scan(struct cfi_index *x)
 {
 	struct cfi_head head = {.end = 0};
-	int r = 0;
+	int r = elf_budget_work(x->section->pages.bytes) ? 0 : -E2BIG;
 
 	x->cie_bytes = 0;
 	while (!r && head.end < x->section->pages.bytes) {

@@ -21,8 +21,7 @@ static int load(const struct elf_file *elf, const struct elf_section *from, bool
 	else if (!(from->flags & SHF_COMPRESSED) && from->file_off <= elf->bytes &&
 		 from->bytes <= elf->bytes - from->file_off)
 		r = elf_pages_of_memory(elf->memory + from->file_off, (size_t)from->bytes, &pages);
-	/* An unpacked section is searched, too. */
-	if (!r && (pages.too_large || (pages.packed && !elf_budget_work(2 * pages.bytes))))
+	if (!r && (pages.too_large || (pages.packed && !elf_budget_work(pages.bytes))))
 		r = -E2BIG;
 	if (!r)
 		*s = (struct cfi_section){.pages = pages,

@@ -1,6 +1,7 @@
 #include "unwind/clr_hijack.h"
 
 #include "base/cleanup.h"
+#include "elf/budget.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -79,6 +80,8 @@ int clr_hijack_find(const struct code_bytes *bytes, const struct elf_segment *se
 		if (!(s->flags & PF_X) || s->file_off > UINT64_MAX - len)
 			continue;
 		left -= len;
+		if (!elf_budget_work(len))
+			return -ENOENT;
 		r = search_range(bytes, s->file_off, s->file_off + len, &file_off, &found);
 	}
 	if (r || found != 1)
