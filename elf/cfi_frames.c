@@ -28,6 +28,12 @@ void cfi_frames_free(struct cfi_frames *f)
 	free(f);
 }
 
+void cfi_frames_drop(struct cfi_frames *f)
+{
+	cfi_index_drop(&f->eh_frame);
+	cfi_index_drop(&f->debug_frame);
+}
+
 void cfi_frames_use_fd(struct cfi_frames *f, int fd)
 {
 	f->sections.header.fd = f->sections.eh_frame.fd = f->sections.debug_frame.fd = fd;

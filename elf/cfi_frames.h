@@ -22,6 +22,9 @@ struct cfi_frames {
 int cfi_frames_open(const struct elf_file *elf, struct cfi_frames **ret_frames);
 void cfi_frames_free(struct cfi_frames *f);
 
+/* Frees bytes that can be read again. */
+void cfi_frames_drop(struct cfi_frames *f);
+
 /* Reads from another descriptor of the same file from now on. */
 void cfi_frames_use_fd(struct cfi_frames *f, int fd);
 

@@ -70,6 +70,11 @@ void cfi_table_forget(struct cfi_table *t)
 	t->taken = 0;
 }
 
+void cfi_table_drop(struct cfi_table *t)
+{
+	cfi_frames_drop(t->frames);
+}
+
 /* Memory of the rules, in bytes. */
 static size_t rules_bytes(const struct cfi_table *t)
 {

@@ -23,6 +23,9 @@ void cfi_table_free(struct cfi_table *t);
 /* Frees all rules; they are made again when they are needed. */
 void cfi_table_forget(struct cfi_table *t);
 
+/* Frees bytes of the file that can be read again. */
+void cfi_table_drop(struct cfi_table *t);
+
 /*
  * The rule at a vaddr, never UNWIND_NONE. For a return address, pass the byte before it. Takes from
  * *steps_left (struct unwind_memory). Returns 0; -ENOENT: no CFI covers it; -EBADMSG: that CFI is

@@ -54,11 +54,13 @@ void image_code_free(struct image_code *c)
 	free(c);
 }
 
-void image_code_forget_rules(struct image_code *c)
+void image_code_forget(struct image_code *c, bool rules)
 {
 	if (c && c->cfi)
+		cfi_table_drop(c->cfi);
+	if (c && c->cfi && rules)
 		cfi_table_forget(c->cfi);
-	for (size_t i = 0; c && i < c->nprecompiled; i++)
+	for (size_t i = 0; c && rules && i < c->nprecompiled; i++)
 		if (c->precompiled[i].r2r)
 			r2r_unwind_forget(c->precompiled[i].r2r);
 }

@@ -31,8 +31,8 @@ void image_code_free(struct image_code *c);
 int image_code_rule(struct image_code *c, uint64_t file_off, uint64_t *steps_left,
 		    struct unwind_rule *ret_rule);
 
-/* Frees the rules that can be made again. c may be NULL. */
-void image_code_forget_rules(struct image_code *c);
+/* Frees bytes of the file that can be read again, or all rules, too. c may be NULL. */
+void image_code_forget(struct image_code *c, bool rules);
 
 /* Whether the file exceeds a limit of its reader, so that it or a part of it has no rules. */
 bool image_code_over_limit(const struct image_code *c);

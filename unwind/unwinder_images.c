@@ -134,15 +134,25 @@ static uint64_t passed_ns(uint64_t now_ns, uint64_t then_ns)
 	return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
+/*
+ * Rules, and bytes of files, are made or read again when they are needed. The caches have copies of
+ * rules.
+ */
+static void forget_over_budget(struct unwinder *u)
+{
+	bool rules = elf_budget_is_low(ELF_BUDGET_RULES);
+
+	for (size_t i = 0; i < u->images.len && (rules || !elf_budget_left(ELF_BUDGET_PAGES)); i++)
+		image_code_forget(u->images.v[i].code, rules);
+}
+
 void unwinder_sweep_images(struct unwinder *u)
 {
 	/* Images that samples still need are opened again by their new numbers. */
 	if (u->renumbered != u->tracker->renumbered)
 		unwinder_close_images(u);
 	u->renumbered = u->tracker->renumbered;
-	/* Rules are made again when they are needed. The caches have copies. */
-	for (size_t i = 0; i < u->images.len && elf_budget_is_low(ELF_BUDGET_RULES); i++)
-		image_code_forget_rules(u->images.v[i].code);
+	forget_over_budget(u);
 	/* Count samples too, so that the cost for each stays constant. */
 	if (u->unswept++ < u->images.len ||
 	    passed_ns(u->time_ns, u->swept_ns) < UNWINDER_IMAGE_IDLE_NS / 4)
@@ -169,6 +179,8 @@ int unwinder_code_of(struct unwinder *u, uint32_t number, const struct process_m
 
 	if (!image)
 		return -ENOMEM;
+	if (!image->tried) /* one stack can lead into many images */
+		forget_over_budget(u);
 	if (!image->tried && key->kind == IMAGE_KIND_FILE)
 		r = open_code(u, number, map);
 	else if (!image->tried && key->kind == IMAGE_KIND_VDSO)

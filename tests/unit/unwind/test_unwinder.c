@@ -343,7 +343,7 @@ static void a_tracker_of_others_gives_the_maps(void **state)
 }
 
 /* A target can map many images with many functions. */
-static void rules_that_take_much_memory_are_forgotten(void **state)
+static void what_takes_much_memory_is_forgotten(void **state)
 {
 	const struct unwinder_options options = {0};
 	const char *function = dlsym(RTLD_DEFAULT, "qsort");
@@ -364,19 +364,23 @@ static void rules_that_take_much_memory_are_forgotten(void **state)
 	assert_int_equal(unwinder_new(&options, &u), 0);
 	assert_int_equal(unwinder_apply(u, &r), 0);
 	elf_budget_limit(ELF_BUDGET_RULES, 1);
+	elf_budget_limit(ELF_BUDGET_PAGES, 1);
 	assert_int_equal(unwind_at(u, PID, MAPPED_AT + off, 1, true, &unwound), 0);
 	assert_int_equal(elf_budget_left(ELF_BUDGET_RULES), 0);
-	/* The next sample needs none of them. */
+	assert_int_equal(elf_budget_left(ELF_BUDGET_PAGES), 0);
+	/* The next sample needs nothing of it. */
 	assert_int_equal(unwind_at(u, PID, 0, 1, true, &unwound), 0);
 	assert_int_equal(elf_budget_left(ELF_BUDGET_RULES), 1);
+	assert_int_equal(elf_budget_left(ELF_BUDGET_PAGES), 1);
 	unwinder_free(u);
-	assert_int_equal(elf_budget_left(ELF_BUDGET_RULES), 1);
+	elf_budget_limit(ELF_BUDGET_RULES, 0);
+	elf_budget_limit(ELF_BUDGET_PAGES, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test(rules_that_take_much_memory_are_forgotten),
+		cmocka_unit_test(what_takes_much_memory_is_forgotten),
 		cmocka_unit_test(the_code_before_a_return_address_is_read_once),
 		cmocka_unit_test(images_that_no_sample_needs_are_closed_and_opened_again),
 		cmocka_unit_test(a_sampled_process_gives_the_file_of_an_ended_one),
