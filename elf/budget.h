@@ -15,6 +15,7 @@ enum elf_budget {
 	ELF_BUDGET_PAGES,    /* pages of CFI that can be read again: an eighth */
 	ELF_BUDGET_INLINES,  /* pages and tables of DWARF: a quarter */
 	ELF_BUDGET_RULES,    /* rules to unwind that can be made again: a quarter */
+	ELF_BUDGET_IMAGES,   /* open images, without what the others count: a quarter */
 	ELF_BUDGETS,
 };
 

@@ -4,6 +4,7 @@
 
 #include "tests/unit/bare_image.h"
 #include "tests/unit/unwind_check.h"
+#include "elf/budget.h"
 #include "elf/cfi_section.h"
 #include "unwind/clr_hijack.h"
 
@@ -199,6 +200,32 @@ static void without_section_headers_cfi_is_known(void **state)
 	image_code_free(c);
 }
 
+/* A target can map many files. */
+static void with_little_memory_few_images_have_rules(void **state)
+{
+	struct image_code *first, *second;
+	struct bare_image b;
+	uint64_t at;
+
+	(void)state;
+	bare_image_begin(&b);
+	at = bare_image_code(&b, ".plt", plt, sizeof(plt));
+	bare_image_end(&b, 0);
+	elf_budget_limit(ELF_BUDGET_IMAGES, 20000);
+	first = open_image(&b);
+	second = open_image(&b);
+	assert_false(image_code_over_limit(first));
+	assert_true(image_code_over_limit(second));
+	check_rule(second, at, "none");
+	image_code_free(first);
+	image_code_free(second);
+	second = open_image(&b);
+	check_rule(second, at, "sp+16 same");
+	image_code_free(second);
+	elf_budget_limit(ELF_BUDGET_IMAGES, 0);
+	bare_image_free(&b);
+}
+
 static void a_file_over_a_limit_is_known(void **state)
 {
 	static unsigned char large[CFI_IMAGE_BYTES_MAX + 1];
@@ -369,6 +396,7 @@ int main(void)
 		cmocka_unit_test(functions_of_several_pieces_and_leaves_have_rules),
 		cmocka_unit_test(without_section_headers_only_later_code_is_known),
 		cmocka_unit_test(without_section_headers_cfi_is_known),
+		cmocka_unit_test(with_little_memory_few_images_have_rules),
 		cmocka_unit_test(a_file_over_a_limit_is_known),
 		cmocka_unit_test(a_step_follows_its_rule),
 		cmocka_unit_test(the_stub_of_hijacked_returns_has_no_return_address_of_its_own),
