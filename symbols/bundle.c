@@ -183,6 +183,9 @@ static int find_manifest(int fd, uint64_t end, uint64_t *ret_offset)
 
 	if (!data)
 		return -ENOMEM;
+	/* A search is four times as fast as other work. */
+	if (!elf_budget_work(end / 4))
+		return -E2BIG;
 	for (uint64_t at = 0; at + kept < end; at += SCAN_BYTES - kept) {
 		size_t len = end - at < SCAN_BYTES ? (size_t)(end - at) : SCAN_BYTES;
 		int error = file_pread_all(fd, data, len, at);

@@ -22,7 +22,7 @@ for i in range(int(sys.argv[1])):
     port = socket.socket(socket.AF_UNIX)
     port.bind("/tmp/dotnet-diagnostic-%d-%s-socket" % (os.getpid(), start))
     port.listen(16)
-    print(port.getsockname(), os.getpid(), flush=True)
+    os.write(1, b"%s %d\n" % (os.fsencode(port.getsockname()), os.getpid()))  # lines stay whole
     signal.pause()
 signal.pause()
 PY
