@@ -23,9 +23,8 @@ static void tracker_set_limits(struct tracker *t)
 		(t->options.bytes ? t->options.bytes : memory_left()) / TRACKER_PART_OF_MEMORY;
 
 	t->maps_bytes = tracker_limit(part, PROCESSES_MAPS_BYTES_MAX);
-	t->images_bytes_max =
-		tracker_limit(part, t->options.forget_ended ? TRACKER_MAPPED_BYTES_MAX
-							    : TRACKER_IMAGES_BYTES_MAX);
+	t->images_bytes_max = tracker_limit(part, t->options.recording ? TRACKER_MAPPED_BYTES_MAX
+								       : TRACKER_IMAGES_BYTES_MAX);
 }
 
 int tracker_new(const struct tracker_options *options, struct tracker **ret_tracker)
@@ -162,7 +161,7 @@ static int tracker_make_room(struct tracker *t, const struct perfdata_record *re
 	t->records++;
 	if (!cache->full)
 		return 0;
-	if (t->options.forget_ended && t->records >= t->visits / TRACKER_VISITS)
+	if (t->options.recording && t->records >= t->visits / TRACKER_VISITS)
 		r = tracker_forget_images(t);
 	/* An image that is not added needs no text. */
 	return r                                                                      ? r
@@ -197,7 +196,7 @@ static int tracker_map(struct tracker *t, const struct perfdata_record *record)
 	if (mode == PERF_RECORD_MISC_KERNEL || mode == PERF_RECORD_MISC_GUEST_KERNEL)
 		return 0;
 	/* Processes of other PID namespaces; their maps would be mixed, and no EXIT ends them. */
-	if (!record->pid && t->options.forget_ended)
+	if (!record->pid && t->options.recording)
 		return 0;
 	r = tracker_make_room(t, record);
 	if (!r)

@@ -41,10 +41,10 @@ struct tracker_options {
 	processes_comm_fn *comm;           /* NULL: names of threads do not matter */
 	void *ctx;
 	/*
-	 * While recording: forget images that no process maps. Ignore maps of PID 0, which stands
-	 * for all processes of other PID namespaces. Needs image NULL.
+	 * While recording: forgets images that no process maps, and ignores maps of PID 0, which
+	 * stands for all processes of other PID namespaces. Needs image NULL.
 	 */
-	bool forget_ended;
+	bool recording;
 	uint64_t bytes; /* memory that is left, which may shrink the limits; 0: memory_left() */
 };
 

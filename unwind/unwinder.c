@@ -26,7 +26,7 @@ int unwinder_new(const struct unwinder_options *options, struct unwinder **ret_u
 	if (!r && !options->tracker)
 		r = tracker_new(&(struct tracker_options){.lookup_cache = &u->own_cache,
 							  .opener = options->opener,
-							  .forget_ended = true,
+							  .recording = true,
 							  .bytes = options->memory},
 				&u->own_tracker);
 	if (!r && (!(u->rule_cache = calloc(RULE_CACHE, sizeof(*u->rule_cache))) ||

@@ -198,7 +198,7 @@ static void images_without_maps_are_forgotten(void **state)
 	(void)state;
 	anon.mmap.len = 0x100;
 	assert_int_equal(tracker_new(&(struct tracker_options){.lookup_cache = &o.cache,
-							       .forget_ended = true,
+							       .recording = true,
 							       .bytes = SMALL},
 				     &o.tracker),
 			 0);
@@ -238,7 +238,7 @@ static void a_recording_keeps_no_maps_of_other_pid_namespaces(void **state)
 		struct owner o = {0};
 
 		assert_int_equal(tracker_new(&(struct tracker_options){.lookup_cache = &o.cache,
-								       .forget_ended = recording},
+								       .recording = recording},
 					     &o.tracker),
 				 0);
 		assert_int_equal(tracker_apply(o.tracker, &foreign), 0);
