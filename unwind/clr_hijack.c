@@ -81,7 +81,7 @@ int clr_hijack_find(const struct code_bytes *bytes, const struct elf_segment *se
 			continue;
 		left -= len;
 		if (!elf_budget_work(len))
-			return -ENOENT;
+			return -E2BIG;
 		r = search_range(bytes, s->file_off, s->file_off + len, &file_off, &found);
 	}
 	if (r || found != 1)

@@ -34,7 +34,7 @@ bool clr_hijack_is_runtime(const struct elf_file *elf);
 
 /*
  * The start of the stub in an image's executable segments. Returns 0; -ENOENT: none or several;
- * -ENOMEM.
+ * -E2BIG: searching takes too much work (elf/budget.h); -ENOMEM.
  */
 int clr_hijack_find(const struct code_bytes *bytes, const struct elf_segment *segments,
 		    size_t nsegments, uint64_t *ret_file_off);

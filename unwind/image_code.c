@@ -84,7 +84,7 @@ static int find_hijack(struct image_code *c)
 		c->hijack_start = start;
 		c->hijack_end = end;
 	}
-	return r == -ENOMEM ? r : 0;
+	return r == -ENOMEM || r == -E2BIG ? r : 0;
 }
 
 static int read_elf(struct image_code *c)

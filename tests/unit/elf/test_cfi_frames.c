@@ -184,6 +184,24 @@ static void functions_in_any_order_are_found(void **state)
 	cfi_frames_free(f);
 }
 
+/* A target can map many files whose CFI has no table. */
+static void without_work_left_nothing_is_searched(void **state)
+{
+	static const unsigned char table[] = {CIE,  0x10, 0,    0, 0, 0x18, 0, 0, 0, 0xe4, 0xef,
+					      0xff, 0xff, 0x20, 0, 0, 0,    0, 0, 0, 0};
+	struct cfi_frames *f = frames_of(table, sizeof(table), true);
+
+	(void)state;
+	while (elf_budget_work(ELF_BUDGET_WORK_MAX))
+		;
+	assert_int_equal(place_at(f, 0x1005).error, -E2BIG);
+	cfi_frames_free(f);
+	elf_budget_reset_work();
+	f = frames_of(table, sizeof(table), true);
+	assert_int_equal(place_at(f, 0x1005).error, 0);
+	cfi_frames_free(f);
+}
+
 /* Absolute addresses have 4 bytes in a 32-bit image, and relative ones wrap around. */
 static void functions_of_32_bit_images_are_found(void **state)
 {
@@ -213,6 +231,7 @@ int main(void)
 		cmocka_unit_test(damaged_tables_give_their_readable_rows),
 		cmocka_unit_test(functions_in_any_order_are_found),
 		cmocka_unit_test(functions_of_32_bit_images_are_found),
+		cmocka_unit_test(without_work_left_nothing_is_searched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -357,6 +357,25 @@ static void only_a_runtimes_single_stub_matches(void **state)
 	check_no_hijack(&b);
 }
 
+/* A target can map many such files. */
+static void without_work_left_the_stub_is_not_searched(void **state)
+{
+	struct bare_image b;
+
+	(void)state;
+	add_runtime(&b, stub_10, runtime_names, sizeof(runtime_names), 0);
+	bare_image_end(&b, 0);
+	while (elf_budget_work(ELF_BUDGET_WORK_MAX))
+		;
+	struct image_code *c = open_image(&b);
+
+	elf_budget_reset_work();
+	assert_false(image_code_has_hijack_stub(c));
+	assert_true(image_code_over_limit(c));
+	image_code_free(c);
+	bare_image_free(&b);
+}
+
 /* An image of a runtime's size: the stub crosses the border of two reads, or the file ends within
  * it. */
 static void the_stub_is_found_wherever_it_is(void **state)
@@ -401,6 +420,7 @@ int main(void)
 		cmocka_unit_test(a_step_follows_its_rule),
 		cmocka_unit_test(the_stub_of_hijacked_returns_has_no_return_address_of_its_own),
 		cmocka_unit_test(only_a_runtimes_single_stub_matches),
+		cmocka_unit_test(without_work_left_the_stub_is_not_searched),
 		cmocka_unit_test(the_stub_is_found_wherever_it_is),
 	};
 
