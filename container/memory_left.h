@@ -12,8 +12,7 @@
 /* Returns bytes; UINT64_MAX if nothing is known. Cached files that can be dropped count as free. */
 uint64_t memory_left(void);
 
-/* Bytes that this process has taken, without files in memory; 0: unknown. Source: proc_pid_statm.
- */
+/* Bytes that this process has taken, without mapped files; 0: unknown. */
 uint64_t memory_taken(void);
 
 /*

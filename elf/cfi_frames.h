@@ -3,7 +3,8 @@
  * FDE's rules, naming takes the bounds of its function, which survive when symbols are stripped.
  * .eh_frame takes precedence; .debug_frame covers the rest. Opening reads little more than headers.
  * Bytes read are limited: above CFI_RESIDENT_MAX all are dropped, and read again when needed. If
- * all images together exceed ELF_BUDGET_PAGES, that limit is CFI_RESIDENT_MIN. One thread uses it.
+ * all images together exceed ELF_BUDGET_PAGES, that limit is CFI_RESIDENT_MIN, and cfi_frames_drop
+ * goes below it. One thread uses it.
  */
 #ifndef ELF_CFI_FRAMES_H
 #define ELF_CFI_FRAMES_H

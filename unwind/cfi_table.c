@@ -179,7 +179,7 @@ static int locate(struct cfi_table *t, uint64_t vaddr, struct cfi_place *ret_pla
 	return r;
 }
 
-/* A function that needs more steps than others left is tried again for the next stack. */
+/* If others took most of the stack's steps, and too few are left, the next stack tries again. */
 static int compile(struct cfi_table *t, uint64_t vaddr, uint64_t *steps_left,
 		   const struct compiled **ret_compiled)
 {

@@ -89,7 +89,7 @@ int code_rules_make(const struct unwind_info *info, const unsigned char *code, s
 		r = unwind_info_saves(info, rules.saves, &nsaves);
 	rules.nsaves = (uint8_t)nsaves;
 	for (size_t at = 0; !r && at < len;) {
-		unsigned int decoded = 2; /* here, and before a nop or an epilogue is found */
+		unsigned int decoded = 2; /* below, and the first one of epilogue_at */
 
 		if (at < info->prologue)
 			r = unwind_info_rule(info, at, &rule);

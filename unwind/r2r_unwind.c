@@ -178,8 +178,8 @@ static uint32_t function_at(const struct r2r_unwind *u, uint32_t rva)
 }
 
 /*
- * Keeps empty rules of a function whose rules cannot be made, so that it is not tried again. It is
- * if others took most of the stack's steps.
+ * Keeps empty rules of a function whose rules cannot be made, so that it is not tried again. But if
+ * others took most of the stack's steps, the next stack tries again.
  */
 static int rules_of(struct r2r_unwind *u, uint32_t key, uint64_t *steps_left,
 		    const struct code_rules **ret_rules)

@@ -91,7 +91,7 @@ int unwinder_code_of(struct unwinder *u, uint32_t number, const struct process_m
  * Closes the images that no sample asked for in a while, also those that are missing. They are
  * opened again when they are needed. So a long recording of processes that come and go does not
  * collect descriptors, and does not keep deleted files. Rules in the caches are copies.
- * If the rules of all images take much memory, they are forgotten, too.
+ * Forgets the rules of all images, or the pages of their files, if these take much memory.
  */
 void unwinder_sweep_images(struct unwinder *u);
 void unwinder_close_images(struct unwinder *u);
