@@ -16,7 +16,8 @@
 	ROW(STACK_COPIES, "stack_copies",                                                        \
 	    "stacks are longer than their copies, which did not grow: too many open files",      \
 	    LIMITS_OPEN_FILES_REMEDY)                                                            \
-	ROW(FILE_SIZE, "file_size", "stacks lack rules of files that are too large to unwind",   \
+	ROW(FILE_SIZE, "file_size",                                                              \
+	    "stacks lack rules of files that are too large, or take too long, to unwind",        \
 	    "use --call-graph fp for such programs")                                             \
 	ROW(DEFERRED, "deferred_stacks",                                                         \
 	    "stacks were unwound before their code was known: memory for such stacks was full",  \

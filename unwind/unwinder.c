@@ -8,6 +8,10 @@
 
 #define RULE_CACHE 8192u     /* cached rules, a power of two */
 #define CALL_END_CACHE 4096u /* cached addresses at which a call may end, a power of two */
+/* Steps of all stacks while recording: so many at once, and one each time; a tenth of a CPU. */
+#define ALL_STEPS_MAX (64 * UNWIND_STEPS_MAX)
+#define ALL_STEPS_NS 40
+#define ALL_STEPS_PART 64 /* a stack takes at most this part of those left */
 
 const char *unwind_grade_text(enum unwind_grade grade)
 {
@@ -39,6 +43,7 @@ int unwinder_new(const struct unwinder_options *options, struct unwinder **ret_u
 	u->options = *options;
 	u->tracker = options->tracker ? options->tracker : u->own_tracker;
 	u->walk.max = options->frames_max;
+	u->all_steps_left = ALL_STEPS_MAX;
 	*ret_unwinder = u;
 	return 0;
 }
@@ -360,6 +365,25 @@ bool unwinder_sampled_ip(const struct unwinder_sample *s, uint64_t *ret_ip)
 	return regs.known >> ARCH_IP & 1;
 }
 
+/*
+ * The steps for a stack. While recording, all stacks share them, so that hostile rules neither keep
+ * a CPU busy nor cost other stacks their frames. Afterwards the recording's size limits them.
+ */
+static uint64_t steps_for_stack(struct unwinder *u, uint64_t time_ns)
+{
+	uint64_t steps;
+
+	if (!u->own_tracker)
+		return UNWIND_STEPS_MAX;
+	if (time_ns > u->all_steps_ns) {
+		steps = u->all_steps_left + (time_ns - u->all_steps_ns) / ALL_STEPS_NS;
+		u->all_steps_left = steps < ALL_STEPS_MAX ? steps : ALL_STEPS_MAX;
+		u->all_steps_ns = time_ns;
+	}
+	steps = u->all_steps_left / ALL_STEPS_PART;
+	return steps < UNWIND_STEPS_MAX ? steps : UNWIND_STEPS_MAX;
+}
+
 int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 		    struct unwound *ret_unwound)
 {
@@ -389,6 +413,7 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 		return 0;
 	}
 	int r = processes_thread(u->tracker->processes, s->pid, s->tid, &thread);
+	uint64_t steps = steps_for_stack(u, s->time_ns);
 
 	if (r)
 		return r;
@@ -396,7 +421,7 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 	u->time_ns = s->time_ns;
 	u->last = s->last;
 	u->walk_limit = LIMITS;
-	u->steps_left = UNWIND_STEPS_MAX;
+	u->steps_left = steps;
 	unwinder_sweep_images(u);
 	if (machine) {
 		r = unwinder_walk_libdw(u, s, machine);
@@ -410,6 +435,10 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 	r = walk_stack(&u->walk, &source, &regs, &memory,
 		       s->callchain + (user < s->ncallchain ? user : 0),
 		       user < s->ncallchain ? s->ncallchain - user : 0);
+	if (u->own_tracker)
+		u->all_steps_left -= steps - u->steps_left;
+	if (!u->steps_left)
+		u->walk_limit = LIMIT_FILE_SIZE;
 	if (r)
 		return r;
 	if (u->walk.end == WALK_CODE_UNKNOWN && !s->last)

@@ -127,8 +127,9 @@ struct unwinder_stats {
 	uint64_t frames[WALK_GUESS + 1];                 /* by enum walk_how */
 	uint64_t steps_full;                             /* steps that plain rules could not make */
 	uint64_t images, images_missing; /* images whose code was needed; those once unreadable */
-	/* Incomplete stacks with frames in files that lack rules for a limit: LIMIT_OPEN_FILES,
-	 * LIMIT_FILE_SIZE and LIMIT_LIBDW_RULES; and those that LIMIT_LIBDW_PROCESS ended. */
+	/* Incomplete stacks: with frames in files that lack rules for a limit (LIMIT_OPEN_FILES,
+	 * LIMIT_FILE_SIZE, LIMIT_LIBDW_RULES), whose rules took too long (LIMIT_FILE_SIZE), and
+	 * those that LIMIT_LIBDW_PROCESS ended. */
 	struct recording_limits limits;
 };
 struct unwinder_stats unwinder_stats(const struct unwinder *u);

@@ -57,11 +57,12 @@ struct unwinder {
 	struct unwinder_stats stats;
 	const struct process_thread *thread; /* of the current sample */
 	uint64_t time_ns;
-	uint64_t steps_left; /* struct unwind_memory */
-	uint32_t renumbered; /* of the tracker, when images were numbered */
-	uint64_t swept_ns;   /* the time of the last sweep of images */
-	size_t unswept;      /* samples since */
-	bool has_limited;    /* an image lacks rules for a limit */
+	uint64_t steps_left;                   /* struct unwind_memory */
+	uint64_t all_steps_left, all_steps_ns; /* of all stacks; the sample that renewed them */
+	uint32_t renumbered;                   /* of the tracker, when images were numbered */
+	uint64_t swept_ns;                     /* the time of the last sweep of images */
+	size_t unswept;                        /* samples since */
+	bool has_limited;                      /* an image lacks rules for a limit */
 	bool last;
 	uint8_t walk_limit; /* enum recording_limit that ended the current walk; LIMITS: none */
 };

@@ -5,6 +5,7 @@
 #include "elf/budget.h"
 #include "tests/unit/bare_image.h"
 
+#include <dwarf.h>
 #include <setjmp.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -24,6 +25,7 @@
 #define STACK_AT UINT64_C(0x7ffd00000000)
 #define MAPPED_BYTES UINT64_C(0x10000)
 #define WORDS 16
+#define RECURSIONS 60
 #define PID INT32_MAX /* no process has it */
 
 /* push rbx; mov ebx, edi; call; add eax, ebx; pop rbx; jmp rax. No CFI, and no fixed jump
@@ -36,8 +38,9 @@ static const unsigned char tests[] = {0x53, 0x89, 0xfb, 0xa9, 0,    1,   0,
 #define BEHIND_CALL 8
 #define SAMPLED 11
 
-/* An image with that code at *ret_code. */
-static int write_image(const unsigned char *code, char path[32], uint64_t *ret_code)
+/* An image with that code at *ret_code, and CFI of that program for it; NULL: none. */
+static int write_image_with(const unsigned char *code, const unsigned char *cfi, size_t cfi_bytes,
+			    char path[32], uint64_t *ret_code)
 {
 	struct bare_image b;
 	int fd;
@@ -49,11 +52,18 @@ static int write_image(const unsigned char *code, char path[32], uint64_t *ret_c
 	assert_true(fd >= 0);
 	bare_image_begin(&b);
 	*ret_code = bare_image_code(&b, ".text", code, sizeof(calls));
+	if (cfi)
+		bare_image_fde(&b, BARE_IMAGE_AT + *ret_code, sizeof(calls), cfi, cfi_bytes);
 	bare_image_end(&b, 0);
 	assert_int_equal(write(fd, b.bytes.v, b.bytes.len), b.bytes.len);
 	free(b.bytes.v);
 	free(b.names.v);
 	return fd;
+}
+
+static int write_image(const unsigned char *code, char path[32], uint64_t *ret_code)
+{
+	return write_image_with(code, NULL, 0, path, ret_code);
 }
 
 static void map_at(struct unwinder *u, const char *path, uint64_t addr)
@@ -377,9 +387,66 @@ static void what_takes_much_memory_is_forgotten(void **state)
 	elf_budget_limit(ELF_BUDGET_PAGES, 0);
 }
 
+/* The frames of a sample in a function that calls itself often. */
+static size_t frames_of(struct unwinder *u, uint64_t addr, uint64_t time_ns)
+{
+	static uint64_t stack[RECURSIONS];
+	const uint64_t regs[] = {0, STACK_AT, addr}; /* rbp, rsp, rip */
+	const struct unwinder_sample s = {.pid = PID,
+					  .tid = PID,
+					  .time_ns = time_ns,
+					  .regs = regs,
+					  .regs_mask = 7 << 6,
+					  .abi = PERF_SAMPLE_REGS_ABI_64,
+					  .stack = stack,
+					  .stack_bytes = sizeof(stack),
+					  .last = true};
+	struct unwound unwound;
+
+	for (size_t i = 0; i < RECURSIONS; i++)
+		stack[i] = addr;
+	assert_int_equal(unwinder_sample(u, &s, &unwound), 0);
+	return unwound.ncallchain - 1; /* a context mark */
+}
+
+/* A target can make each of its stacks take all the steps that a stack may take. */
+static void stacks_with_long_rules_share_steps(void **state)
+{
+	/* The CFA is rsp + 8, after 900 operations. */
+	static unsigned char cfi[3 + 2 + 900] = {DW_CFA_def_cfa_expression, 0x86, 7, DW_OP_breg7,
+						 8};
+	const struct unwinder_options options = {0};
+	char path[32];
+	uint64_t code;
+	struct unwinder *u;
+	size_t left = 0;
+
+	(void)state;
+	memset(cfi + 5, DW_OP_nop, sizeof(cfi) - 5);
+	AUTO_CLOSE int fd = write_image_with(calls, cfi, sizeof(cfi), path, &code);
+	assert_true(fd >= 0);
+	assert_int_equal(unwinder_new(&options, &u), 0);
+	map(u, path);
+	const uint64_t addr = MAPPED_AT + code + BEHIND_CALL;
+
+	assert_int_equal(frames_of(u, addr, 1), RECURSIONS + 1);
+	for (int i = 0; i < 200; i++)
+		left = frames_of(u, addr, 1);
+	assert_true(left > 2 && left < RECURSIONS / 4);
+	assert_true(unwinder_stats(u).limits.cost[LIMIT_FILE_SIZE] > 100);
+	/* 250 of such stacks in a second. */
+	for (int i = 0; i < 250; i++)
+		left = frames_of(u, addr, (uint64_t)i * 4 * NS_PER_MS);
+	assert_true(left > RECURSIONS / 8 && left < RECURSIONS / 3);
+	assert_int_equal(frames_of(u, addr, 3 * NS_PER_S), RECURSIONS + 1);
+	unwinder_free(u);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest all[] = {
+		cmocka_unit_test(stacks_with_long_rules_share_steps),
 		cmocka_unit_test(what_takes_much_memory_is_forgotten),
 		cmocka_unit_test(the_code_before_a_return_address_is_read_once),
 		cmocka_unit_test(images_that_no_sample_needs_are_closed_and_opened_again),
