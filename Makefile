@@ -85,6 +85,10 @@ $(B)/obj/flamegraph/svg.o: $(addprefix $(B)/gen/flamegraph/,svg_tree.js.inc svg_
 $(B)/libprofcpu.a: $(LIB_OBJS)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
 
+# Its allocations fail before the memory ends (container/memory_guard.h).
+$(B)/profcpu $(B)/unit/container/test_memory_guard: \
+	override LDFLAGS += $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc reallocarray aligned_alloc)
+
 $(B)/profcpu: $(B)/obj/profcpu/main.o $(B)/libprofcpu.a
 	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -93,7 +97,7 @@ $(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code unwind/test_clr_code): \
 	override LDFLAGS += -Wl,--wrap=clock_monotonic_ns
 
 # The tests set the memory that is left (tests/unit/fake_memory.h).
-$(addprefix $(B)/unit/,symbols/test_r2r_image unwind/test_r2r_unwind): \
+$(addprefix $(B)/unit/,symbols/test_r2r_image unwind/test_r2r_unwind container/test_memory_guard): \
 	override LDFLAGS += -Wl,--wrap=memory_left -Wl,--wrap=memory_taken
 
 # A fake runtime answers the reader, and the test counts the answers.
