@@ -73,11 +73,18 @@ bool elf_budget_work(uint64_t bytes)
 	if (atomic_compare_exchange_strong(&work_first_ns, &first_ns, now_ns))
 		first_ns = now_ns;
 	limit = ELF_BUDGET_WORK_MAX + (now_ns - first_ns) / NS_PER_S * ELF_BUDGET_WORK_RATE;
-	/* Refused work is not done. */
-	if (atomic_load(&work) >= limit)
+	uint64_t done = atomic_load(&work);
+
+	/* Refused work is not done. One large file must leave some for others. */
+	if (done >= limit || bytes > (limit - done) / 2)
 		return false;
-	bytes = bytes < ELF_BUDGET_WORK_MAX ? bytes : ELF_BUDGET_WORK_MAX;
-	return atomic_fetch_add(&work, bytes) + bytes < limit;
+	atomic_fetch_add(&work, bytes);
+	return true;
+}
+
+void elf_budget_worked(uint64_t bytes)
+{
+	atomic_fetch_add(&work, bytes < ELF_BUDGET_WORK_MAX ? bytes : ELF_BUDGET_WORK_MAX);
 }
 
 void elf_budget_reset_work(void)

@@ -36,10 +36,14 @@ bool elf_budget_is_low(enum elf_budget budget);
 
 /*
  * Counts bytes of work that hostile files can cause: unpacked ones, those of files that are mostly
- * holes, and those that are searched whole for CFI or the runtime's stub. Returns whether all files
- * together keep to ELF_BUDGET_WORK_MAX and ELF_BUDGET_WORK_RATE. Others need a few hundredths.
+ * holes, and those that are searched whole for CFI or the runtime's stub. All files together keep
+ * to ELF_BUDGET_WORK_MAX and ELF_BUDGET_WORK_RATE, of which one takes at most half of what is left.
+ * False: do not do it; it does not count. Others need a few hundredths.
  */
 bool elf_budget_work(uint64_t bytes);
+
+/* Counts work whose size was not known before. */
+void elf_budget_worked(uint64_t bytes);
 #define ELF_BUDGET_WORK_MAX ((uint64_t)1 << 30)   /* about 3 s */
 #define ELF_BUDGET_WORK_RATE ((uint64_t)16 << 20) /* more for each second since the first: 5 % */
 

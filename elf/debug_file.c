@@ -272,7 +272,7 @@ static int unpack_mini(const struct elf_file *image, const struct elf_section *s
 	if (!r)
 		r = xz_unpack(packed, (size_t)bytes, (size_t)max, ret_data, ret_len);
 	/* .xz takes four times as long as other work. */
-	(void)elf_budget_work(4 * *ret_len);
+	elf_budget_worked(4 * *ret_len);
 	elf_budget_give(ELF_BUDGET_SYMBOLS, bytes + 2 * max);
 	if (r == -E2BIG && max == DEBUG_FILE_MINI_MAX)
 		r = -EBADMSG; /* more memory would not help */

@@ -159,7 +159,7 @@ static int unpack(struct elf_pages *p, int fd)
 	elf_budget_give(ELF_BUDGET_SECTIONS, p->file_bytes + (p->data ? 0 : p->bytes));
 	if (r) {
 		elf_pages_forget(p);
-		(void)elf_budget_work(p->bytes);
+		elf_budget_worked(p->bytes);
 	}
 	p->damaged = r && r != -ENOMEM;
 	return r;

@@ -16,8 +16,8 @@
 #define WATCH_EVENTS 16
 #define WATCH_FD_RESERVE 64 /* descriptors left for other uses */
 
-const int record_watch_signals[RECORD_WATCH_SIGNALS] = {SIGINT,  SIGTERM, SIGHUP, SIGUSR1,
-							SIGUSR2, SIGALRM, SIGXCPU};
+const int record_watch_signals[RECORD_WATCH_SIGNALS] = {
+	SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU, SIGVTALRM, SIGPROF};
 
 /* A shell ignores SIGINT for commands in the background, but then `kill -INT` still means us. */
 static bool ends_though_ignored(int signal)

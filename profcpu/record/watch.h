@@ -20,7 +20,7 @@ struct record_watch {
 #define RECORD_WATCH_NONE ((struct record_watch){.epoll_fd = -1, .signal_fd = -1, .sampler_fd = -1})
 
 /* Signals that end a recording, which is then saved. SIGXCPU comes from RLIMIT_CPU. */
-#define RECORD_WATCH_SIGNALS 7
+#define RECORD_WATCH_SIGNALS 9
 extern const int record_watch_signals[RECORD_WATCH_SIGNALS];
 
 /*

@@ -20,10 +20,10 @@ load() {
 }
 
 load
-for signal in INT TERM HUP USR1 USR2 ALRM XCPU; do
+for signal in INT TERM HUP USR1 USR2 ALRM XCPU VTALRM PROF; do
 	echo "SIG$signal"
 	# Not ignored, as by a shell or nohup.
-	env --default-signal=HUP,USR1,USR2,ALRM,XCPU "$R" -q -p "$load_pid" -F 999 -o "sig$signal" >"$T/out" 2>"$T/err" &
+	env --default-signal=HUP,USR1,USR2,ALRM,XCPU,VTALRM,PROF "$R" -q -p "$load_pid" -F 999 -o "sig$signal" >"$T/out" 2>"$T/err" &
 	pid=$!
 	wait_for 20 test -s "sig$signal/perf.data" || fail "the recording did not start: $(cat "$T/err")"
 	wait_for_cpu "$load_pid" 500

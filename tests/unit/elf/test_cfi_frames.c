@@ -192,8 +192,8 @@ static void without_work_left_nothing_is_searched(void **state)
 	struct cfi_frames *f = frames_of(table, sizeof(table), true);
 
 	(void)state;
-	while (elf_budget_work(ELF_BUDGET_WORK_MAX))
-		;
+	while (elf_budget_work(0))
+		elf_budget_worked(UINT64_MAX);
 	assert_int_equal(place_at(f, 0x1005).error, -E2BIG);
 	cfi_frames_free(f);
 	elf_budget_reset_work();

@@ -85,8 +85,8 @@ static void files_are_found(void **state)
 	assert_memory_equal(files.files[0].path, PATH, strlen(PATH));
 	bundle_files_free(&files);
 	/* A target can map many hosts. */
-	while (elf_budget_work(ELF_BUDGET_WORK_MAX))
-		;
+	while (elf_budget_work(0))
+		elf_budget_worked(UINT64_MAX);
 	assert_int_equal(bundle_read(fd, &files, &err), -E2BIG);
 	elf_budget_reset_work();
 	assert_int_equal(bundle_read(fd, &files, &err), 0);
