@@ -36,9 +36,10 @@ bool elf_budget_is_low(enum elf_budget budget);
 
 /*
  * Counts bytes of work that hostile files can cause: unpacked ones, those of files that are mostly
- * holes, and those that are searched whole for CFI or the runtime's stub. All files together keep
- * to ELF_BUDGET_WORK_MAX and ELF_BUDGET_WORK_RATE, of which one takes at most half of what is left.
- * False: do not do it; it does not count. Others need a few hundredths.
+ * holes, and those that are searched whole for CFI or the runtime's stub. Names that take too long
+ * to demangle count, too. All files together keep to ELF_BUDGET_WORK_MAX and ELF_BUDGET_WORK_RATE,
+ * of which one takes at most half of what is left. False: do not do it; it does not count. Others
+ * need a few hundredths.
  */
 bool elf_budget_work(uint64_t bytes);
 

@@ -13,8 +13,8 @@
  * parameters, which folding cuts off.
  *
  * In the made-up name of a PLT slot, "NAME@plt", only NAME is demangled, as in perf. Returns NULL
- * if the name is not mangled or memory is out; the caller then prints the name itself. The caller
- * frees the result.
+ * if the name is not mangled, memory is out, or the name takes over 50 ms of CPU; the caller then
+ * prints the name itself. The caller frees the result.
  */
 char *demangle_perf(const char *name);
 

@@ -27,16 +27,15 @@ static bool is_dynamic(const struct method *m)
 static bool find_module(const char *p, const char *end, struct managed_span *ret_name)
 {
 	while ((p = memmem(p, (size_t)(end - p), " [", 2))) {
-		const char *name = p + 2, *close = memchr(name, ']', (size_t)(end - name));
+		const char *name = p + 2, *close = name;
 
-		if (!close)
-			return false;
-		if (close > name && close + 1 < end && close[1] == ' ' &&
-		    !memchr(name, '[', (size_t)(close - name))) {
+		while (close < end && *close != '[' && *close != ']')
+			close++;
+		if (end - close > 1 && close > name && close[0] == ']' && close[1] == ' ') {
 			*ret_name = managed_span_of(name, close);
 			return true;
 		}
-		p = name;
+		p = close - 1; /* the next " [" begins there or later */
 	}
 	return false;
 }

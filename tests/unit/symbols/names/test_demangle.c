@@ -1,10 +1,13 @@
 #include "symbols/names/demangle.h"
 #include "symbols/names/native_name.h"
 
+#include "elf/budget.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +80,69 @@ static void monstrous_names_are_unchanged(void **state)
 	free(name);
 }
 
+/* Write a pack expansion without a pack: "levels" types, each of which has the one before twice. */
+static void put_doubled(FILE *f, int levels)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	fputs("_Z1fIDp1AI", f);
+	for (int i = 1; i < levels; i++)
+		fputs("S0_I", f);
+	fputs("iiE", f);
+	for (int i = 1; i < levels; i++) {
+		fputc('S', f);
+		if (i >= 36)
+			fputc(digits[i / 36], f);
+		fprintf(f, "%c_E", digits[i % 36]);
+	}
+	fputs("Evv", f);
+}
+
+/* Write a conversion to a template: each level is read once as arguments, and once as a pack. */
+static void put_conversion(FILE *f, int levels)
+{
+	fputs("_ZN1AcvT_I", f);
+	for (int i = 0; i < levels; i++)
+		fputs("T_I", f);
+	fputc('i', f);
+	for (int i = 0; i < levels; i++)
+		fputc('E', f);
+	fputs("EEv", f);
+}
+
+/* Without a limit, each of these names takes years. */
+static void names_that_take_too_long_are_unchanged(void **state)
+{
+	char name[1024];
+	bool refused = false;
+
+	(void)state;
+	elf_budget_reset_work();
+	for (int i = 0; i < 100 && !refused; i++) {
+		FILE *f = fmemopen(name, sizeof(name), "w");
+
+		assert_non_null(f);
+		(i % 2 ? put_conversion : put_doubled)(f, 60);
+		fclose(f);
+		assert_perf(name, NULL);
+		refused = !elf_budget_work(0);
+	}
+	assert_true(refused);
+	elf_budget_reset_work();
+	assert_true(elf_budget_work(ELF_BUDGET_WORK_MAX - 1));
+	assert_false(elf_budget_work(ELF_BUDGET_WORK_MAX)); /* a minute of work too much */
+	assert_perf("_ZNSt6vectorIN3app4NodeESaIS1_EE17_M_realloc_insertIJRKS1_EEEvN9__gnu_cxx17__"
+		    "normal_iteratorIPS1_S3_EEDpOT_",
+		    NULL);
+	assert_perf("_ZNSt6vectorIN3app4NodeESaIS1_EE17_M_realloc_insertERKS1_RKS1_RKS1_RKS1_",
+		    "std::vector<app::Node, std::allocator<app::Node> >::_M_realloc_insert");
+	elf_budget_reset_work();
+	assert_perf("_ZNSt6vectorIN3app4NodeESaIS1_EE17_M_realloc_insertIJRKS1_EEEvN9__gnu_cxx17__"
+		    "normal_iteratorIPS1_S3_EEDpOT_",
+		    "std::vector<app::Node, std::allocator<app::Node> "
+		    ">::_M_realloc_insert<app::Node const&>");
+}
+
 static void memory_of_expanded_text_is_counted(void **state)
 {
 	uint64_t made_bytes = 7;
@@ -113,6 +179,7 @@ int main(void)
 		cmocka_unit_test(names_read_as_in_perf_script),
 		cmocka_unit_test(full_names_have_parameters),
 		cmocka_unit_test(monstrous_names_are_unchanged),
+		cmocka_unit_test(names_that_take_too_long_are_unchanged),
 		cmocka_unit_test(memory_of_expanded_text_is_counted),
 		cmocka_unit_test(native_names_have_two_forms),
 	};
