@@ -26,16 +26,18 @@ static bool is_dynamic(const struct method *m)
 /* Find " [NAME] " with a name in it. */
 static bool find_module(const char *p, const char *end, struct managed_span *ret_name)
 {
-	while ((p = memmem(p, (size_t)(end - p), " [", 2))) {
-		const char *name = p + 2, *close = name;
+	const char *name = NULL;
 
-		while (close < end && *close != '[' && *close != ']')
-			close++;
-		if (end - close > 1 && close > name && close[0] == ']' && close[1] == ' ') {
-			*ret_name = managed_span_of(name, close);
+	for (const char *q = p + 1; q + 1 < end; q++) {
+		if (*q == '[')
+			name = q[-1] == ' ' ? q + 1 : NULL;
+		if (*q != ']')
+			continue;
+		if (name && q > name && q[1] == ' ') {
+			*ret_name = managed_span_of(name, q);
 			return true;
 		}
-		p = close - 1; /* the next " [" begins there or later */
+		name = NULL;
 	}
 	return false;
 }

@@ -433,6 +433,26 @@ static void each_argument_is_scanned_once(void **state)
 	assert_true(clock() - begun < cpu_limit(1));
 }
 
+/* Brackets that may begin a module are not each searched to the end of the text. */
+static void brackets_are_scanned_once(void **state)
+{
+	enum { BYTES = 4 << 20 };
+	struct outbuf raw = outbuf_to(-1), out = outbuf_to(-1);
+	struct managed_name_part module;
+	clock_t begun = clock();
+
+	(void)state;
+	while (raw.len < BYTES)
+		outbuf_str(&raw, " [");
+	outbuf_str(&raw, "m] T::F()");
+	assert_int_equal(managed_name_full(raw.data, raw.len, &out, NULL, &module),
+			 MANAGED_NAME_METHOD);
+	assert_part(raw.data, module, "m");
+	outbuf_close(&raw);
+	outbuf_close(&out);
+	assert_true(clock() - begun < cpu_limit(1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -443,6 +463,7 @@ int main(void)
 		cmocka_unit_test(damaged_and_hostile_names_give_some_text),
 		cmocka_unit_test(arguments_do_not_multiply),
 		cmocka_unit_test(each_argument_is_scanned_once),
+		cmocka_unit_test(brackets_are_scanned_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
