@@ -86,10 +86,12 @@ void perfdata_events_changed(struct perfdata *d)
 	if (!d->events.len)
 		return;
 	perfdata_find_ids(d);
-	d->ordered = true;
-	for (size_t i = 0; i < d->events.len; i++)
-		if (!d->events.v[i].attr.sample_id_all)
-			d->ordered = false;
+	for (; d->nevents_seen < d->events.len; d->nevents_seen++) {
+		const struct perf_event_attr *attr = &d->events.v[d->nevents_seen].attr;
+
+		d->ordered = attr->sample_id_all && (d->ordered || !d->nevents_seen);
+		d->asks_build_ids |= attr->build_id;
+	}
 	const struct perf_event_attr *first = &d->events.v[0].attr;
 
 	if (first->use_clockid && !d->info.has_clockid) {

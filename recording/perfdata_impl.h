@@ -160,9 +160,11 @@ struct perfdata {
 	/* 1 + the event of samples with an id that no event has; 0: such samples are damaged */
 	uint32_t unknown_id_event;
 	size_t nids;
-	uint16_t id_off;  /* the id in samples, from the start; 0: none */
-	uint16_t id_back; /* the id in other records, from the end; 0: none */
-	bool ordered;     /* all events have sample_id_all and times, so rounds can be used */
+	uint16_t id_off;     /* the id in samples, from the start; 0: none */
+	uint16_t id_back;    /* the id in other records, from the end; 0: none */
+	bool ordered;        /* all events have sample_id_all and times, so rounds can be used */
+	bool asks_build_ids; /* an event requests build ids in records of maps */
+	size_t nevents_seen; /* events that both of these know */
 	VEC(struct perfdata_build_id_entry) build_ids;
 	struct perfdata_info info;
 	struct perfdata_stats stats;

@@ -263,9 +263,8 @@ static bool perfdata_map_has_build_id(const struct perfdata *d, uint16_t misc,
 {
 	if (!(misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
 		return false;
-	for (size_t i = 0; i < d->events.len; i++)
-		if (d->events.v[i].attr.build_id)
-			return true;
+	if (d->asks_build_ids)
+		return true;
 	return (id[0] == 16 || id[0] == PERFDATA_BUILD_ID_MAX) && !id[1] && !id[2] && !id[3];
 }
 

@@ -1,4 +1,5 @@
 #include "recording/perfdata.h"
+#include "tests/unit/cpu_limit.h"
 #include "tests/unit/perfdata_check.h"
 
 #define ALL_SAMPLE_BITS ((1ULL << 25) - 1)
@@ -540,6 +541,39 @@ static void a_build_id_flag_without_a_build_id_is_ignored(void **state)
 	}
 }
 
+/* Each map asks whether an event requested build ids; it does not visit all events for that. */
+static void many_events_do_not_slow_maps(void **state)
+{
+	enum { EVENTS = 16000, MAPS = 300000 };
+	struct build_event *e = calloc(EVENTS, sizeof(*e));
+	struct build b = {0};
+	struct perfdata_record record;
+	clock_t begun;
+
+	(void)state;
+	assert_non_null(e);
+	for (size_t i = 0; i < EVENTS; i++)
+		e[i].attr = (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,
+						     .size = sizeof(e[i].attr)};
+	build_file(&b, e, EVENTS);
+	for (size_t i = 0; i < MAPS; i++) {
+		put_mmap2(&b, true);
+		build_record_end(&b);
+	}
+	build_data_end(&b);
+	struct perfdata *d = open_built(&b);
+
+	begun = clock();
+	for (size_t i = 0; i < MAPS; i++)
+		next_is(d, &record, PERF_RECORD_MMAP2);
+	assert_int_equal(record.mmap.build_id.len, 20);
+	assert_true(clock() - begun < cpu_limit(1));
+	end_is_here(d);
+	perfdata_close(d);
+	build_free(&b);
+	free(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -548,6 +582,7 @@ int main(void)
 		cmocka_unit_test(counters_of_a_group_become_samples_of_their_events),
 		cmocka_unit_test(other_records_are_read_back_with_every_trailer),
 		cmocka_unit_test(a_build_id_flag_without_a_build_id_is_ignored),
+		cmocka_unit_test(many_events_do_not_slow_maps),
 		cmocka_unit_test(events_are_distinguished_by_id_and_by_identifier),
 	};
 
