@@ -275,6 +275,7 @@ int perfdata_next(struct perfdata *d, struct perfdata_record *ret_record, struct
 	for (;;) {
 		if (d->group.nvalues && perfdata_group_next(d)) {
 			*ret_record = d->record;
+			d->record.again = true;
 			break;
 		}
 		perfdata_chunk_put(&d->pool, TAKE_PTR(d->held));

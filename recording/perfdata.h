@@ -73,7 +73,7 @@ struct perfdata_record {
 	uint32_t type;
 	/* PERF_RECORD_MISC_*; & PERF_RECORD_MISC_CPUMODE_MASK: kernel, user, ... */
 	uint16_t misc;
-	uint16_t pad;
+	bool again;            /* the sample that was returned last, for another counter */
 	uint32_t event;        /* index into perfdata_events; 0 if the file has only one */
 	uint64_t time_ns;      /* from the sample or sample_id; 0: unknown */
 	int32_t pid, tid, cpu; /* from the sample or the record itself; -1: unknown */
@@ -190,7 +190,7 @@ int perfdata_merge(int dir_fd, int out_fd, struct perfdata_merged *ret_merged,
  *   records. perf does the same.
  *
  * - A sample with PERF_SAMPLE_READ is returned once for each counter that moved, with that
- *   counter's event, id and period.
+ *   counter's event, id and period. All but the first have `again`.
  *
  * - Rounds of more than 64 MiB are read twice. If that is impossible (pipe, compressed file), the
  *   older half is returned early, possibly out of order. This also happens to rounds of more than a

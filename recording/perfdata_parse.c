@@ -379,7 +379,7 @@ int perfdata_parse(struct perfdata *d, const struct perfdata_raw *raw, uint32_t 
 
 	r->type = raw->type;
 	r->misc = raw->misc;
-	r->pad = 0;
+	r->again = false;
 	r->event = event;
 	r->time_ns = 0;
 	r->pid = r->tid = r->cpu = -1;

@@ -30,6 +30,7 @@ struct import_event {
 struct import_deferred {
 	struct profile_sample sample;
 	uint64_t file_off;
+	bool again; /* has the thread and the stack of the one before, and no `begun` */
 	struct symbolizer_sample begun;
 };
 
@@ -50,6 +51,8 @@ struct import {
 	struct wakeups *wakeups;         /* NULL: without offcpu.idx */
 	bool perf_threads;               /* as in struct import_options */
 	int perf_tid_width;              /* of the column of tids in perf script's lines */
+	bool group_begun;                /* for another counter, the last sample counts again */
+	uint32_t thread, stack;          /* of the sample that ended last */
 	bool defers;                     /* samples are deferred, up to deferred_max */
 	size_t deferred_max;
 	VEC(struct import_deferred) deferred;
@@ -202,9 +205,13 @@ static int import_dead_thread(struct import *in, struct profile_sample *sample)
 static int import_end(struct import *in, struct import_deferred *deferred)
 {
 	struct profile_sample *sample = &deferred->sample;
-	int r = symbolizer_end(in->symbols, &deferred->begun, sample->time_ns, &sample->thread,
-			       &sample->stack);
+	int r = 0;
 
+	if (!deferred->again)
+		r = symbolizer_end(in->symbols, &deferred->begun, sample->time_ns, &in->thread,
+				   &in->stack);
+	sample->thread = in->thread;
+	sample->stack = in->stack;
 	if (!r && sample->event == PROFILE_NONE)
 		return post_wakeups_waker(in->wakeups, deferred->file_off, sample->thread,
 					  sample->stack);
@@ -243,15 +250,35 @@ static int import_make_room(struct import *in)
 	return in->deferred.v ? 0 : -ENOMEM;
 }
 
+/* Unwinds the sample and begins to name its stack. */
+static int import_begin(struct import *in, const struct import_event *event,
+			struct perfdata_record *record, struct symbolizer_sample *ret_begun)
+{
+	struct symbolizer_stack stack;
+	int r = event->lbr_callchains ? import_lbr(in, &record->sample) : 0;
+
+	if (!r)
+		r = post_stacks_sample(in->stacks, import_file_event(in, record->event), record,
+				       &stack);
+	if (!r)
+		r = symbolizer_begin(in->symbols, record, &stack, ret_begun);
+	if (r || in->kernel_seen || ret_begun->half.kernel == CALLCHAINS_NO_KERNEL)
+		return r;
+	in->kernel_seen = true;
+	in->defers = symbolizer_prefetch_kernel(in->symbols);
+	return in->defers ? import_make_room(in) : 0;
+}
+
 static int import_sample(struct import *in, struct perfdata_record *record)
 {
 	struct import_deferred deferred = {
 		.sample = {.time_ns = record->time_ns, .cpu = record->cpu},
-		.file_off = record->file_off};
-	struct symbolizer_stack stack;
+		.file_off = record->file_off,
+		.again = record->again && in->group_begun};
 	struct import_event *event;
 	int r = import_event(in, record->event, &event);
 
+	in->group_begun = deferred.again;
 	if (r)
 		return r == -EBADMSG ? 0 : r;
 	if (event->waker && !in->wakeups)
@@ -263,21 +290,11 @@ static int import_sample(struct import *in, struct perfdata_record *record)
 	/* A period of 0 counts as 1, as for readers of perf script. */
 	deferred.sample.weight =
 		event->has_period && record->sample.period ? record->sample.period : 1;
-	if (event->lbr_callchains)
-		r = import_lbr(in, &record->sample);
-	if (!r)
-		r = post_stacks_sample(in->stacks, import_file_event(in, record->event), record,
-				       &stack);
-	if (!r)
-		r = symbolizer_begin(in->symbols, record, &stack, &deferred.begun);
+	if (!deferred.again)
+		r = import_begin(in, event, record, &deferred.begun);
 	if (r)
 		return r;
-	if (!in->kernel_seen && deferred.begun.half.kernel != CALLCHAINS_NO_KERNEL) {
-		in->kernel_seen = true;
-		in->defers = symbolizer_prefetch_kernel(in->symbols);
-		if (in->defers && import_make_room(in))
-			return -ENOMEM;
-	}
+	in->group_begun = true;
 	if (!in->defers)
 		return import_end(in, &deferred);
 	if (vec_push(&in->deferred, deferred))

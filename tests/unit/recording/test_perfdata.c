@@ -254,6 +254,7 @@ static void counters_of_a_group_become_samples_of_their_events(void **state)
 	for (size_t i = 0; i < 4; i++) {
 		next_is(d, &r, PERF_RECORD_SAMPLE);
 		assert_int_equal(r.event, want[i].event);
+		assert_int_equal(r.again, i % 2);
 		assert_int_equal(r.time_ns, want[i].time_ns);
 		assert_int_equal(r.sample.period, want[i].period);
 	}

@@ -5,7 +5,9 @@
 #include "flamegraph/collapse.h"
 #include "profcpu/post/report_waits.h"
 #include "profcpu/post/wall.h"
+#include "tests/unit/cpu_limit.h"
 #include "tests/unit/offcpu_recording.h"
+#include "tests/unit/perfdata_check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,12 +155,67 @@ static void samples_without_stack_are_not_audited(void **state)
 	profile_free(profile);
 }
 
+/* The stack of a group's sample is read once, and counts for each of the group's counters. */
+static void a_group_has_one_stack(void **state)
+{
+	enum { RECORDS = 200, VALUES = 3900, FRAMES = 4000 };
+	struct build_event e = {.attr = {.type = PERF_TYPE_SOFTWARE,
+					 .size = sizeof(e.attr),
+					 .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+							PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN,
+					 .read_format = PERF_FORMAT_GROUP,
+					 .sample_id_all = 1}};
+	const struct import_options options = {
+		.symbols = {.store_dir_fd = -1, .offline = true, .by_function = true},
+		.write_store_dir_fd = -1};
+	struct collapse_options folding = {0};
+	struct collapse_stats stats;
+	struct outbuf out = outbuf_to(-1);
+	struct build b = {0};
+	struct import_result result;
+	struct profile *profile;
+	clock_t begun;
+
+	(void)state;
+	build_file(&b, &e, 1);
+	for (size_t i = 0; i < RECORDS; i++) {
+		build_record(&b, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER);
+		build_u64(&b, 7 | 7ULL << 32);
+		build_u64(&b, 1000 + i);
+		build_u64(&b, VALUES);
+		for (uint64_t k = 0; k < VALUES; k++)
+			build_u64(&b, 1 + k + i * VALUES); /* grows by more than 0 */
+		build_u64(&b, FRAMES);
+		build_u64(&b, PERF_CONTEXT_USER);
+		for (size_t k = 1; k < FRAMES; k++)
+			build_u64(&b, 0x1000);
+		build_record_end(&b);
+	}
+	build_data_end(&b);
+	AUTO_CLOSE int fd = build_fd(&b);
+
+	begun = clock();
+	assert_int_equal(profile_new(&profile), 0);
+	assert_int_equal(post_import_perfdata(fd, &options, profile, &result), 0);
+	assert_int_equal(result.data.samples, result.data.records);
+	assert_in_range(result.data.samples, RECORDS * (VALUES - 1), RECORDS * VALUES);
+	assert_int_equal(collapse_write(profile, &folding, &out, &stats), 0);
+	assert_true(clock() - begun < cpu_limit(1));
+	outbuf_char(&out, 0);
+	assert_non_null(strstr(out.data, ":7;[unknown];[unknown]"));
+	assert_ptr_equal(strchr(out.data, '\n') + 1, out.data + out.len - 1); /* one stack */
+	outbuf_close(&out);
+	profile_free(profile);
+	build_free(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_outputs_mark_a_wait_without_a_stack),
 		cmocka_unit_test(time_without_a_cpu_has_a_frame_of_its_own),
 		cmocka_unit_test(samples_without_stack_are_not_audited),
+		cmocka_unit_test(a_group_has_one_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
