@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "container/memory_left.h"
 #include "recording/perfdata_impl.h"
 
 #include <errno.h>
@@ -10,11 +11,19 @@
 
 int perfdata_open(int fd, struct perfdata **ret_data, struct parse_error *err)
 {
+	return perfdata_open_within(fd, memory_left(), ret_data, err);
+}
+
+int perfdata_open_within(int fd, uint64_t memory, struct perfdata **ret_data,
+			 struct parse_error *err)
+{
 	struct perfdata *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		return parse_fail(err, -ENOMEM, "out of memory", 0);
 	d->in.fd = fd;
+	d->meta_left =
+		memory_left_eighth(memory, PERFDATA_META_BYTES_MAX) + PERFDATA_META_BYTES_LEAST;
 	int r = perfdata_read_header(d, err);
 
 	if (r) {

@@ -151,6 +151,9 @@ struct perfdata_stats {
  * (may be NULL) is filled.
  */
 int perfdata_open(int fd, struct perfdata **ret_data, struct parse_error *err);
+/* memory: bytes that are left, from which the header, the ids and the features take an eighth. */
+int perfdata_open_within(int fd, uint64_t memory, struct perfdata **ret_data,
+			 struct parse_error *err);
 void perfdata_close(struct perfdata *d);
 
 /*

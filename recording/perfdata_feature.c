@@ -6,18 +6,22 @@
 
 #define PERFDATA_CMDLINE_WORDS_MAX 65536
 
+bool perfdata_meta_take(struct perfdata *d, uint64_t bytes)
+{
+	if (bytes > d->meta_left)
+		return false;
+	d->meta_left -= bytes;
+	return true;
+}
+
 void *perfdata_meta_alloc(struct perfdata *d, size_t size)
 {
-	if (size > PERFDATA_META_BYTES_MAX || d->arena.total_bytes > PERFDATA_META_BYTES_MAX - size)
-		return NULL;
-	return arena_alloc(&d->arena, size ? size : 1);
+	return perfdata_meta_take(d, size) ? arena_alloc(&d->arena, size ? size : 1) : NULL;
 }
 
 char *perfdata_text(struct perfdata *d, const char *s, size_t len)
 {
-	if (len > PERFDATA_META_BYTES_MAX || d->arena.total_bytes > PERFDATA_META_BYTES_MAX - len)
-		return NULL;
-	return arena_strndup(&d->arena, s, len);
+	return perfdata_meta_take(d, len + 1) ? arena_strndup(&d->arena, s, len) : NULL;
 }
 
 /*
@@ -126,6 +130,9 @@ int perfdata_add_build_id(struct perfdata *d, const void *data, size_t len)
 	if (h.header.misc & PERFDATA_MISC_BUILD_ID_SIZE && h.build_id_size < PERFDATA_BUILD_ID_MAX)
 		e.build_id.len = h.build_id_size;
 	memcpy(e.build_id.bytes, h.build_id, e.build_id.len);
+	/* The array of entries doubles. */
+	if (!perfdata_meta_take(d, 2 * sizeof(e)))
+		return -E2BIG;
 	e.filename = perfdata_text(d, name, name_len);
 	if (!e.filename || vec_push(&d->build_ids, e))
 		return -ENOMEM;
@@ -164,6 +171,25 @@ static int perfdata_feature_clock_data(struct perfdata *d, struct reader *r)
 	d->info.has_clockid = true;
 	d->info.start_realtime_ns = reader_u64(r);
 	return 0;
+}
+
+bool perfdata_feature_is_read(uint64_t feature)
+{
+	switch (feature) {
+	case PERFDATA_BUILD_ID:
+	case PERFDATA_HOSTNAME:
+	case PERFDATA_OSRELEASE:
+	case PERFDATA_VERSION:
+	case PERFDATA_ARCH:
+	case PERFDATA_NRCPUS:
+	case PERFDATA_CMDLINE:
+	case PERFDATA_EVENT_DESC:
+	case PERFDATA_SAMPLE_TIME:
+	case PERFDATA_CLOCK_DATA:
+		return true;
+	default:
+		return false;
+	}
 }
 
 int perfdata_feature(struct perfdata *d, uint64_t feature, const void *data, size_t len)

@@ -107,7 +107,8 @@ int perfdata_add_event(struct perfdata *d, const struct perf_event_attr *attr, c
 	char name[128];
 	int r;
 
-	if (d->events.len >= PERFDATA_EVENTS_MAX || nids > PERFDATA_IDS_MAX - d->nids)
+	if (d->events.len >= PERFDATA_EVENTS_MAX || nids > PERFDATA_IDS_MAX - d->nids ||
+	    !perfdata_meta_take(d, nids * PERFDATA_ID_BYTES))
 		return -E2BIG;
 	perfdata_default_name(attr, name, sizeof(name));
 	event.name = perfdata_text(d, name, strlen(name));
@@ -125,16 +126,15 @@ int perfdata_add_event(struct perfdata *d, const struct perf_event_attr *attr, c
 	return 0;
 }
 
-static int perfdata_read_event(struct perfdata *d, struct reader *r, size_t entry_bytes,
+static int perfdata_read_event(struct perfdata *d, struct reader entry, uint64_t at,
 			       struct parse_error *err)
 {
-	struct reader entry = reader_of(reader_bytes(r, entry_bytes), entry_bytes);
-	size_t part = entry_bytes - sizeof(struct perfdata_section);
+	size_t part = reader_left(&entry) - sizeof(struct perfdata_section);
 	struct perf_event_attr attr;
 	struct perfdata_section s;
 
 	if (perfdata_read_attr(&entry, part, &attr))
-		return parse_fail(err, -EBADMSG, "an event's attributes have a wrong size", r->pos);
+		return parse_fail(err, -EBADMSG, "an event's attributes have a wrong size", at);
 	reader_seek(&entry, part);
 	s.offset = reader_u64(&entry);
 	s.size = reader_u64(&entry);
@@ -143,7 +143,8 @@ static int perfdata_read_event(struct perfdata *d, struct reader *r, size_t entr
 	uint64_t *ids = perfdata_meta_alloc(d, s.size / 8 * 8);
 
 	if (!ids)
-		return parse_fail(err, -ENOMEM, "out of memory", s.offset);
+		return parse_fail(err, -E2BIG, "the ids of its events take too much memory",
+				  s.offset);
 	int code = s.offset > INT64_MAX ? -ENODATA
 					: file_pread_all(d->in.fd, ids, s.size / 8 * 8, s.offset);
 
@@ -169,34 +170,33 @@ static int perfdata_read_attrs(struct perfdata *d, const struct perfdata_file_he
 		return parse_fail(err, -EBADMSG, "the header names no events", s->offset);
 	if (n > PERFDATA_EVENTS_MAX)
 		return parse_fail(err, -E2BIG, "the header names too many events", s->offset);
-	unsigned char *bytes = malloc(n * h->attr_size);
-
-	if (!bytes)
-		return parse_fail(err, -ENOMEM, "out of memory", s->offset);
-	int r = file_pread_all(d->in.fd, bytes, n * h->attr_size, s->offset);
-
-	if (r)
-		parse_fail(err, r = r == -ENODATA ? -EBADMSG : r,
-			   "the attributes of the events are not in the file", s->offset);
-	struct reader in = reader_of(bytes, n * h->attr_size);
+	int r = 0;
 
 	for (uint64_t i = 0; i < n && !r; i++) {
-		r = perfdata_read_event(d, &in, h->attr_size, err);
-		if (r == -EBADMSG && err && err->offset < n * h->attr_size)
-			err->offset += s->offset;
+		unsigned char entry[PERFDATA_ATTR_ENTRY_MAX];
+		uint64_t at = s->offset + i * h->attr_size;
+
+		r = file_pread_all(d->in.fd, entry, h->attr_size, at);
+		if (r)
+			return parse_fail(err, r == -ENODATA ? -EBADMSG : r,
+					  "the attributes of the events are not in the file", at);
+		r = perfdata_read_event(d, reader_of(entry, h->attr_size), at, err);
 	}
-	free(bytes);
 	perfdata_events_changed(d);
 	return r;
 }
 
-/* An unreadable feature loses only its own content. */
+/*
+ * An unreadable feature loses only its own content. The bytes of all count as memory, because many
+ * may be in one place.
+ */
 static int perfdata_read_section(struct perfdata *d, uint64_t feature,
 				 const struct perfdata_section *s)
 {
-	if (feature == PERFDATA_TRACING_DATA)
-		return 0; /* large and not needed */
-	if (s->size > PERFDATA_FEATURE_BYTES_MAX || s->offset > INT64_MAX)
+	if (!perfdata_feature_is_read(feature))
+		return perfdata_feature(d, feature, NULL, 0);
+	if (s->size > PERFDATA_FEATURE_BYTES_MAX || s->offset > INT64_MAX ||
+	    !perfdata_meta_take(d, s->size))
 		return -E2BIG;
 	void *bytes = malloc(s->size ? s->size : 1);
 

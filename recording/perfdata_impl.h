@@ -29,7 +29,10 @@
 #define PERFDATA_QUEUE_MAX ((size_t)1 << 20)
 #define PERFDATA_WINDOW_LOG_LEAST 23 /* 8 MiB: perf's, up to level 19 of its 22 */
 #define PERFDATA_WINDOW_LOG_MOST 27  /* zstd refuses more (ZSTD_WINDOWLOG_LIMIT_DEFAULT) */
-#define PERFDATA_META_BYTES_MAX ((size_t)256 << 20) /* names, ids, build ids */
+/* Names, ids, build ids, bytes of features: at most an eighth of the memory that is left. */
+#define PERFDATA_META_BYTES_MAX ((size_t)256 << 20)
+#define PERFDATA_META_BYTES_LEAST ((size_t)1 << 20) /* more, also if no memory is left */
+#define PERFDATA_ID_BYTES 32                        /* memory for an id in the table of ids */
 #define PERFDATA_EVENTS_MAX 16384
 #define PERFDATA_IDS_MAX ((size_t)8 << 20)              /* ids of all events */
 #define PERFDATA_FEATURE_BYTES_MAX ((uint64_t)64 << 20) /* bytes of a feature section */
@@ -150,6 +153,7 @@ struct perfdata {
 	struct perfdata_pool pool;
 	struct perfdata_queue queue;
 	struct arena arena;
+	uint64_t meta_left; /* bytes that names, ids, build ids and features may still take */
 	VEC(struct perfdata_event) events;
 	VEC(struct perfdata_layout) layouts; /* same indices as events */
 	struct hashmap ids;                  /* maps event id to index of event */
@@ -247,6 +251,10 @@ void perfdata_events_changed(struct perfdata *d);
 int perfdata_feature(struct perfdata *d, uint64_t feature, const void *data, size_t len);
 /* Adds an entry of build ids; len is the whole entry. 0, -EBADMSG, -E2BIG, -ENOMEM. */
 int perfdata_add_build_id(struct perfdata *d, const void *data, size_t len);
+/* Whether the content of a feature is used. */
+bool perfdata_feature_is_read(uint64_t feature);
+/* Takes bytes of meta_left. False: too few are left. */
+bool perfdata_meta_take(struct perfdata *d, uint64_t bytes);
 /* Returns a copy that is valid as long as d; NULL: out of memory, or the limit is reached. */
 char *perfdata_text(struct perfdata *d, const char *s, size_t len);
 void *perfdata_meta_alloc(struct perfdata *d, size_t size);

@@ -14,6 +14,7 @@ int perfdata_records_new(const struct perf_event_attr *attrs, size_t n, struct p
 	if (r)
 		return r;
 	d->in.fd = -1;
+	d->meta_left = PERFDATA_META_BYTES_MAX;
 	for (size_t i = 0; i < n && !r; i++)
 		r = perfdata_add_event(d, &attrs[i], NULL, 0);
 	if (r) {

@@ -1,4 +1,8 @@
+#include "tests/unit/allocated_bytes.h"
 #include "tests/unit/perfdata_check.h"
+
+#define HOLE_OFF 8192
+#define HOLE_BYTES ((size_t)64 << 20)
 
 static void attrs_of_every_size_are_read(void **state)
 {
@@ -250,6 +254,82 @@ static void damaged_features_cost_only_themselves(void **state)
 		build_free(&f[i]);
 }
 
+/* Puts the section that is described at `at` into the hole. */
+static void set_hole(struct build *b, size_t at)
+{
+	const struct perfdata_section hole = {HOLE_OFF, HOLE_BYTES};
+
+	memcpy(b->bytes + at, &hole, sizeof(hole));
+}
+
+/* Opens the file with a hole of 64 MiB behind it, with 64 MiB of memory. */
+static int open_with_hole(struct build *b, struct perfdata **ret_data)
+{
+	struct parse_error err = {0};
+	int fd = build_fd(b);
+
+	assert_true(b->len <= HOLE_OFF);
+	assert_int_equal(ftruncate(fd, HOLE_OFF + HOLE_BYTES), 0);
+	size_t before = allocated_bytes();
+	int r = perfdata_open_within(fd, HOLE_BYTES, ret_data, &err);
+
+	assert_true(r || allocated_bytes() - before < HOLE_BYTES / 4);
+	return r;
+}
+
+/* 250 features with the same 64 MiB: most are not read, and too large ones cost only themselves. */
+static void features_in_a_hole_take_a_part_of_the_memory(void **state)
+{
+	enum { FIRST = PERFDATA_BUILD_ID, LAST = 251 };
+	struct build_event e = {.ids = {5}, .nids = 1};
+	struct build b = {0}, none[LAST] = {{0}};
+	unsigned int which[LAST];
+	size_t n = 0;
+
+	(void)state;
+	build_file(&b, &e, 1);
+	build_round(&b);
+	for (unsigned int bit = FIRST; bit <= LAST; bit++)
+		which[n++] = bit;
+	size_t at = b.len;
+
+	build_features(&b, which, none, n);
+	for (size_t i = 0; i < n; i++)
+		set_hole(&b, at + i * sizeof(struct perfdata_section));
+	struct perfdata *d = NULL;
+
+	assert_int_equal(open_with_hole(&b, &d), 0);
+	/* 10 are too large, and those after the last known one are unknown. */
+	assert_int_equal(perfdata_stats(d)->unknown_features,
+			 10 + LAST - PERFDATA_FEATURE_LAST_KNOWN);
+	assert_true(perfdata_info(d)->compressed);
+	end_is_here(d);
+	perfdata_close(d);
+	build_free(&b);
+}
+
+static void ids_and_events_in_a_hole_take_a_part_of_the_memory(void **state)
+{
+	struct build_event e = {.ids = {5}, .nids = 1};
+	struct build b = {0};
+	struct perfdata *d = NULL;
+	size_t n;
+
+	(void)state;
+	build_file(&b, &e, 1);
+	build_round(&b);
+	build_data_end(&b);
+	set_hole(&b, sizeof(struct perfdata_file_header) + sizeof(struct perf_event_attr));
+	assert_int_equal(open_with_hole(&b, &d), -E2BIG);
+	set_hole(&b, offsetof(struct perfdata_file_header, attrs));
+	memcpy(b.bytes + offsetof(struct perfdata_file_header, attr_size), &(uint64_t){4096}, 8);
+	assert_int_equal(open_with_hole(&b, &d), 0);
+	perfdata_events(d, &n);
+	assert_int_equal(n, HOLE_BYTES / 4096);
+	perfdata_close(d);
+	build_free(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,6 +338,8 @@ int main(void)
 		cmocka_unit_test(features_are_read_and_unknown_ones_counted),
 		cmocka_unit_test(features_come_as_records_in_pipe_mode),
 		cmocka_unit_test(damaged_features_cost_only_themselves),
+		cmocka_unit_test(features_in_a_hole_take_a_part_of_the_memory),
+		cmocka_unit_test(ids_and_events_in_a_hole_take_a_part_of_the_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
