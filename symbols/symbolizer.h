@@ -196,7 +196,7 @@ uint64_t symbolizer_refused_kernel(const struct symbolizer *s);
 /* Samples whose stacks have fewer frames, because memory is short. */
 uint64_t symbolizer_cut_stacks(const struct symbolizer *s);
 
-/* Lookups whose names were left out, because memory is short. */
+/* Lookups whose names were left out, and methods of processes, because memory is short. */
 uint64_t symbolizer_left_out(const struct symbolizer *s);
 
 /* Whether a store can hold every symbol that was found. */

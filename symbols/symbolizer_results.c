@@ -21,7 +21,7 @@ uint64_t symbolizer_cut_stacks(const struct symbolizer *s)
 
 uint64_t symbolizer_left_out(const struct symbolizer *s)
 {
-	return s->lookup_cache.left_out;
+	return s->lookup_cache.left_out + images_stats(s->images).jit.methods_left_out;
 }
 
 uint64_t symbolizer_refused_kernel(const struct symbolizer *s)
@@ -31,7 +31,7 @@ uint64_t symbolizer_refused_kernel(const struct symbolizer *s)
 
 bool symbolizer_can_store_all(const struct symbolizer *s)
 {
-	return !s->lookup_cache.unkept && !s->lookup_cache.left_out;
+	return !s->lookup_cache.unkept && !symbolizer_left_out(s);
 }
 
 bool symbolizer_has_improved(const struct symbolizer *s)

@@ -17,7 +17,7 @@ struct jit_il_map {
 
 struct jit_il {
 	struct arena texts;
-	size_t bytes;
+	size_t bytes, bytes_max;
 	VEC(struct jit_il_module) modules;
 	VEC(struct jit_il_map) maps;
 	struct il_points *points; /* of the maps that were looked up, by their number */
@@ -115,8 +115,21 @@ int jit_il_new(struct jit_il **ret_il)
 		free(il);
 		return -ENOMEM;
 	}
+	il->bytes_max = JIT_IL_BYTES_MAX;
 	*ret_il = il;
 	return 0;
+}
+
+void jit_il_limit(struct jit_il *il, uint64_t bytes)
+{
+	size_t left = JIT_IL_BYTES_MAX - il->bytes;
+
+	il->bytes_max = il->bytes + (bytes < left ? (size_t)bytes : left);
+}
+
+uint64_t jit_il_bytes(const struct jit_il *il)
+{
+	return il->bytes;
 }
 
 void jit_il_free(struct jit_il *il)
@@ -131,23 +144,24 @@ void jit_il_free(struct jit_il *il)
 	free(il);
 }
 
-/* Copies a text, within the limit. Returns 0; -E2BIG; -ENOMEM. */
-static int copy_text(struct jit_il *il, const char *text, const char **ret_text)
+/* Copies the text of a struct of `each` bytes, within the limit. Returns 0; -E2BIG; -ENOMEM. */
+static int copy_text(struct jit_il *il, const char *text, size_t each, const char **ret_text)
 {
 	size_t len = strlen(text);
 
-	if (len >= JIT_IL_BYTES_MAX - il->bytes)
+	if (len + each >= il->bytes_max - il->bytes)
 		return -E2BIG;
 	*ret_text = arena_strndup(&il->texts, text, len);
-	il->bytes += len + 1;
+	il->bytes += len + 1 + each;
 	return *ret_text ? 0 : -ENOMEM;
 }
 
 int jit_il_add_module(struct jit_il *il, const struct jit_il_module *module, uint32_t *ret_module)
 {
 	struct jit_il_module fresh = *module;
-	int r = il->modules.len < JIT_IL_MODULES_MAX ? copy_text(il, module->path, &fresh.path)
-						     : -E2BIG;
+	int r = il->modules.len < JIT_IL_MODULES_MAX
+			? copy_text(il, module->path, sizeof(fresh), &fresh.path)
+			: -E2BIG;
 
 	if (!r)
 		r = vec_push(&il->modules, fresh);
@@ -165,7 +179,8 @@ int jit_il_add(struct jit_il *il, uint32_t module, uint32_t rid, const char *tex
 		return -EBADMSG;
 	if (module >= il->modules.len || !rid)
 		return -EINVAL;
-	int r = il->maps.len < UINT32_MAX - 1 ? copy_text(il, text, &map.text) : -E2BIG;
+	int r = il->maps.len < UINT32_MAX - 1 ? copy_text(il, text, sizeof(map), &map.text)
+					      : -E2BIG;
 
 	if (!r)
 		r = vec_push(&il->maps, map);

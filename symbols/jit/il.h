@@ -41,6 +41,15 @@ struct jit_il;
 int jit_il_new(struct jit_il **ret_il); /* Returns 0 or -ENOMEM */
 void jit_il_free(struct jit_il *il);
 
+/*
+ * Lets maps and paths that are added from now on take at most these bytes, if this is less than
+ * JIT_IL_BYTES_MAX leaves.
+ */
+void jit_il_limit(struct jit_il *il, uint64_t bytes);
+
+/* The bytes that they have taken. */
+uint64_t jit_il_bytes(const struct jit_il *il);
+
 /* The path is copied. Returns 0; -E2BIG; -ENOMEM. */
 int jit_il_add_module(struct jit_il *il, const struct jit_il_module *module, uint32_t *ret_module);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define JIT_REFUSED (UINT32_C(1) << 31)
+#define JIT_NODE_ENTRIES_EACH 8
 #define JIT_NODE_ENTRIES_MAX ((size_t)64 << 20) /* entries of a layer's tree */
 /* pairs that overlap in a layer; new code overlaps the code that it replaces */
 #define JIT_OVERLAPS_MAX ((size_t)32 << 20)
@@ -38,7 +39,8 @@ struct jit_layer {
 
 struct jit_methods {
 	struct arena names;
-	uint64_t names_left; /* bytes that further names may take */
+	uint64_t taken, taken_max; /* bytes, without the maps to IL */
+	size_t refused;
 	struct jit_il *il;
 	struct jit_layer layers[SYMBOL_SOURCES];
 };
@@ -52,7 +54,7 @@ int jit_methods_new(struct jit_methods **ret_methods)
 		free(m);
 		return r;
 	}
-	m->names_left = UINT64_MAX;
+	m->taken_max = UINT64_MAX;
 	*ret_methods = m;
 	return r;
 }
@@ -62,17 +64,34 @@ void jit_methods_free(struct jit_methods *m)
 	if (!m)
 		return;
 	for (size_t i = 0; i < SYMBOL_SOURCES; i++) {
-		struct jit_layer *l = &m->layers[i];
-
-		vec_free(&l->methods);
-		hashmap_free(&l->open);
-		free(l->bounds);
-		free(l->first);
-		free(l->ids);
+		vec_free(&m->layers[i].methods);
+		hashmap_free(&m->layers[i].open);
+		free(m->layers[i].bounds);
+		free(m->layers[i].first);
+		free(m->layers[i].ids);
 	}
 	arena_free(&m->names);
 	jit_il_free(m->il);
 	free(m);
+}
+
+void jit_methods_limit_memory(struct jit_methods *m, uint64_t bytes)
+{
+	m->taken_max = m->taken + bytes;
+	jit_il_limit(m->il, bytes / 4);
+}
+
+bool jit_methods_take(struct jit_methods *m, uint64_t bytes)
+{
+	if (bytes > m->taken_max - m->taken)
+		return false;
+	m->taken += bytes;
+	return true;
+}
+
+uint64_t jit_methods_taken(const struct jit_methods *m)
+{
+	return m->taken + jit_il_bytes(m->il);
 }
 
 /* Cuts a name between characters. */
@@ -96,17 +115,26 @@ static int jit_layer_by_start(struct jit_layer *l)
 	return 0;
 }
 
-/* Refuses a method. Later calls for code at start mean the refused method. */
-static int jit_layer_refuse(struct jit_layer *l, uint64_t start)
+static void jit_method_end(struct jit_method *method, uint64_t time_ns)
 {
-	uint32_t *place;
+	if (method->until_ns == UINT64_MAX)
+		method->until_ns = time_ns > method->from_ns ? time_ns : method->from_ns;
+}
 
+/* Refuses a method. Later calls for code at its start mean the refused method. */
+static int jit_layer_refuse(struct jit_methods *m, struct jit_layer *l,
+			    const struct jit_method *method)
+{
 	if (jit_layer_by_start(l))
 		return -ENOMEM;
-	place = hashmap_get(&l->open, start);
-	if (place)
+	uint32_t *place = hashmap_get(&l->open, method->start);
+
+	if (place) {
+		jit_method_end(&l->methods.v[*place & ~JIT_REFUSED], method->from_ns);
 		*place |= JIT_REFUSED;
+	}
 	l->refused = true;
+	m->refused++;
 	return -E2BIG;
 }
 
@@ -122,12 +150,11 @@ static int jit_layer_add(struct jit_methods *m, const struct jit_method *method,
 		return -EINVAL;
 	l = &m->layers[method->source];
 	fresh.len = jit_name_len(method->name, method->len);
-	if (l->methods.len >= JIT_METHODS_MAX || (!name && fresh.len > m->names_left))
-		return jit_layer_refuse(l, method->start);
-	if (!name) {
+	if (l->methods.len >= JIT_METHODS_MAX ||
+	    !jit_methods_take(m, JIT_METHODS_EACH_BYTES + (name ? 0 : fresh.len + 1)))
+		return jit_layer_refuse(m, l, method);
+	if (!name)
 		name = arena_strndup(&m->names, method->name, fresh.len);
-		m->names_left -= fresh.len;
-	}
 	if (!name)
 		return -ENOMEM;
 	fresh.name = name;
@@ -140,25 +167,9 @@ static int jit_layer_add(struct jit_methods *m, const struct jit_method *method,
 	return l->by_start ? hashmap_put(&l->open, fresh.start, (uint32_t)l->methods.len - 1) : 0;
 }
 
-void jit_methods_limit_names(struct jit_methods *m, uint64_t bytes)
-{
-	m->names_left = bytes;
-}
-
-uint64_t jit_methods_names_left(const struct jit_methods *m)
-{
-	return m->names_left;
-}
-
 int jit_methods_add(struct jit_methods *m, const struct jit_method *method)
 {
 	return jit_layer_add(m, method, NULL);
-}
-
-static void jit_method_end(struct jit_method *method, uint64_t time_ns)
-{
-	if (method->until_ns == UINT64_MAX)
-		method->until_ns = time_ns > method->from_ns ? time_ns : method->from_ns;
 }
 
 /* Finds the method last added at start, if it has no end. Returns 0; -ENOENT; -ENOMEM. */
@@ -429,10 +440,11 @@ static void jit_node_fill(struct jit_layer *l, uint32_t node, uint32_t id)
 	l->ids[l->first[node + 1]++] = id;
 }
 
-static int jit_order_tree(struct jit_order *o, const uint32_t *ids)
+static int jit_order_tree(struct jit_methods *m, struct jit_order *o, const uint32_t *ids)
 {
 	struct jit_layer *l = o->layer;
-	uint64_t total = 0;
+	/* JIT_METHODS_EACH_BYTES has room for these entries, more than honest code has. */
+	uint64_t total = 0, most = JIT_NODE_ENTRIES_EACH * (uint64_t)l->methods.len;
 
 	for (l->leaves = 1; l->leaves < l->nbounds;)
 		l->leaves *= 2;
@@ -450,6 +462,8 @@ static int jit_order_tree(struct jit_order *o, const uint32_t *ids)
 		if (total > JIT_NODE_ENTRIES_MAX)
 			return -E2BIG;
 	}
+	if (total > most && !jit_methods_take(m, (total - most) * sizeof(*l->ids)))
+		return -E2BIG;
 	l->ids = bigmem_alloc(total + 1, sizeof(*l->ids));
 	if (!l->ids)
 		return -ENOMEM;
@@ -459,7 +473,7 @@ static int jit_order_tree(struct jit_order *o, const uint32_t *ids)
 	return 0;
 }
 
-static int jit_layer_finish(struct jit_layer *l)
+static int jit_layer_finish(struct jit_methods *m, struct jit_layer *l)
 {
 	size_t n = l->methods.len;
 	AUTO_FREE uint32_t *ids = bigmem_alloc(n, sizeof(*ids));
@@ -480,7 +494,7 @@ static int jit_layer_finish(struct jit_layer *l)
 	if (!r)
 		r = jit_by_time(l, false, ids);
 	if (!r)
-		r = jit_order_tree(&o, ids);
+		r = jit_order_tree(m, &o, ids);
 	free(o.low);
 	free(o.high);
 	free(o.owner);
@@ -496,7 +510,7 @@ int jit_methods_finish(struct jit_methods *m)
 	for (size_t i = 0; i < SYMBOL_SOURCES && !r; i++) {
 		hashmap_free(&m->layers[i].open);
 		if (m->layers[i].methods.len)
-			r = jit_layer_finish(&m->layers[i]);
+			r = jit_layer_finish(m, &m->layers[i]);
 	}
 	return r;
 }
@@ -575,4 +589,9 @@ size_t jit_methods_count(const struct jit_methods *m, enum symbol_source source)
 size_t jit_methods_hidden_count(const struct jit_methods *m, enum symbol_source source)
 {
 	return m->layers[source].covered;
+}
+
+size_t jit_methods_refused_count(const struct jit_methods *m)
+{
+	return m->refused;
 }

@@ -53,16 +53,25 @@ struct jit_methods;
 int jit_methods_new(struct jit_methods **ret_methods); /* Returns 0 or -ENOMEM */
 void jit_methods_free(struct jit_methods *m);
 
-/* Lets names that are added from now on take at most these bytes. */
-void jit_methods_limit_names(struct jit_methods *m, uint64_t bytes);
+/* Memory that a method takes at most besides its name, also while jit_methods_finish works. */
+#define JIT_METHODS_EACH_BYTES 208
 
-/* The bytes that jit_methods_limit_names still leaves. */
-uint64_t jit_methods_names_left(const struct jit_methods *m);
+/*
+ * Lets code that is added from now on take at most these bytes, and maps to IL a quarter more.
+ * Without a call, only the other limits hold.
+ */
+void jit_methods_limit_memory(struct jit_methods *m, uint64_t bytes);
+
+/* Takes bytes of that memory, for data beside the methods. False: too few are left. */
+bool jit_methods_take(struct jit_methods *m, uint64_t bytes);
+
+/* The bytes that were taken, with the maps. */
+uint64_t jit_methods_taken(const struct jit_methods *m);
 
 /*
  * Adds code; the name is copied. Returns 0; -EINVAL: no bytes, past 2^64, an empty time, or no
- * source; -E2BIG: over JIT_METHODS_MAX or the limit of names; -ENOMEM. Code that is refused is not
- * added.
+ * source; -E2BIG: over JIT_METHODS_MAX or the limit of memory; -ENOMEM. Code that is refused is not
+ * added, and ends the code last added at its start.
  */
 int jit_methods_add(struct jit_methods *m, const struct jit_method *method);
 
@@ -118,6 +127,9 @@ void jit_methods_find(const struct jit_methods *m, enum symbol_source source, ui
 /* Method number id of a source. */
 const struct jit_method *jit_methods_get(const struct jit_methods *m, enum symbol_source source,
 					 uint32_t id);
+
+/* The number of methods that were refused, of all sources. */
+size_t jit_methods_refused_count(const struct jit_methods *m);
 
 /* The number of methods in a layer, and of those whose whole time later ones took. */
 size_t jit_methods_count(const struct jit_methods *m, enum symbol_source source);

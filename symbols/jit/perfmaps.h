@@ -1,7 +1,7 @@
 /*
  * Finds, checks and loads the perf maps of processes on the machine of the recording. Limits hold
  * for all of them together, so that hostile or huge maps leave room for others. Names of jitdumps
- * take from the same memory.
+ * and recorded methods take from the same memory.
  */
 #ifndef SYMBOLS_JIT_PERFMAPS_H
 #define SYMBOLS_JIT_PERFMAPS_H
@@ -31,7 +31,7 @@ struct jit_perfmap {
 	bool found;      /* a map exists, and its runtime may add to it */
 };
 
-/* The memory that one more map, or the names of one jitdump, may take: half of what is left. */
+/* The memory that one more map, or one process's methods, may take: half of what is left. */
 uint64_t jit_perfmaps_memory(struct jit_perfmaps *maps);
 
 /* Loads the perf map that a process has now. Counts in damage. Returns 0 or -ENOMEM. */

@@ -224,6 +224,13 @@ static bool jit_may_use_dump(struct jit_sources *s, int32_t pid, int fd)
 	       (!fstat(fd, &st) && jit_users_may_own(&s->users, pid, &st));
 }
 
+/* Lets more methods take half of the memory that is left. Returns what they have taken. */
+static uint64_t jit_limit_memory(struct jit_sources *s, struct jit_methods *m)
+{
+	jit_methods_limit_memory(m, jit_perfmaps_memory(&s->perfmaps));
+	return jit_methods_taken(m);
+}
+
 /*
  * Reads one jitdump. Returns 0; -ENOENT: it belongs to another process; -errno: it could not be
  * read to its end.
@@ -249,11 +256,10 @@ static int jit_load_marker(struct jit_sources *s, struct jit_sources_process *p,
 		damage->n[JIT_DUMPS_REFUSED]++;
 		return -ENOENT;
 	}
-	uint64_t memory = jit_perfmaps_memory(&s->perfmaps);
+	uint64_t before = jit_limit_memory(s, names->methods);
 
-	jit_methods_limit_names(names->methods, memory);
 	r = jitdump_load(fd, names->methods, &dump, &stats, NULL);
-	s->perfmaps.memory -= memory - jit_methods_names_left(names->methods);
+	s->perfmaps.memory -= jit_methods_taken(names->methods) - before;
 	damage->n[JIT_DUMPS_REFUSED] += r && r != -ENOMEM;
 	/* Even if it could not be read to its end: its methods so far were added. */
 	names->jitdump_stats = stats;
@@ -309,7 +315,10 @@ static int jit_load_capture(struct jit_sources *s, struct jit_sources_process *p
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		return -ENOMEM;
+	uint64_t before = jit_limit_memory(s, m);
+
 	r = jit_methods_read(s->options.capture_dir_fd, p->pid, m, file, NULL);
+	s->perfmaps.memory -= jit_methods_taken(m) - before;
 	if (r)
 		p->why = jit_reason_not_read(r);
 	s->stats.captures += !r;
@@ -341,6 +350,11 @@ static int jit_load(struct jit_sources *s, struct jit_sources_process *p)
 		r = jit_load_jitdump(s, p, ns_pid, &names);
 	if (!r && may_have_perfmap)
 		r = jit_load_perfmap(s, p, &names);
+	if (!r && jit_methods_refused_count(names.methods)) {
+		p->damage.n[JIT_METHODS_LEFT_OUT] += jit_methods_refused_count(names.methods);
+		p->why = "too little memory is left for all its methods; free some, or raise the "
+			 "limit of the container";
+	}
 	names.open &= may_write && !names.jitdump_stats.closed;
 	p->open = names.open;
 	if (!r) {
@@ -469,6 +483,7 @@ struct jit_sources_stats jit_sources_stats(const struct jit_sources *s)
 		const struct jit_sources_process *p = &s->processes.v[i];
 		struct jit_names_stats n = jit_names_stats(p->names);
 
+		stats.methods_left_out += p->damage.n[JIT_METHODS_LEFT_OUT];
 		if (!p->named || p->counted)
 			continue;
 		jit_damage_add(&stats.damage, &p->damage);

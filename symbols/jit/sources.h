@@ -43,6 +43,7 @@ struct jit_sources_stats {
 	 */
 	struct jit_damage damage;
 	uint64_t contradictions, doubts; /* sums of struct lookup_cache_process */
+	uint64_t methods_left_out;       /* of all processes, counted before or not */
 };
 
 /*

@@ -14,6 +14,7 @@ enum jit_damage_kind {
 	JIT_DUMPS_EARLY,   /* stopped early, so other sources are preferred */
 	JIT_DUMPS_UNTIMED, /* with another clock */
 	JIT_DUMP_BAD_RECORDS,
+	JIT_METHODS_LEFT_OUT, /* of captures and jitdumps, which would take too much memory */
 	JIT_DAMAGE_KINDS
 };
 

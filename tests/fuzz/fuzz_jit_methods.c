@@ -1,5 +1,5 @@
-/* Input: a recording's file of methods. covers: symbols/jit/methods.c symbols/jit/methods_file.c
- * symbols/jit/il.c symbols/store/store_fields.c base/bitset.c */
+/* Input: a recording's file of methods. covers: symbols/jit/methods.c
+ * symbols/jit/methods_file_read.c symbols/jit/il.c symbols/store/store_fields.c base/bitset.c */
 #include "symbols/jit/methods_file.h"
 
 #include <stdlib.h>

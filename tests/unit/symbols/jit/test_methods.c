@@ -144,28 +144,35 @@ static void il_of_refused_methods_is_dropped(void **state)
 	assert_int_equal(jit_methods_set_il(m, SOURCE, 8, 6), -ENOENT);
 	assert_int_equal(jit_methods_set_il(m, SOURCE, 0x1010, 6), 0);
 	assert_int_equal(jit_methods_get(m, SOURCE, 0)->il, 6);
-	assert_int_equal(jit_methods_end(m, SOURCE, 0x1000, 20), 0);
-	assert_int_equal(jit_methods_get(m, SOURCE, 0)->until_ns, 20);
+	assert_int_equal(jit_methods_get(m, SOURCE, 0)->until_ns, 10);
+	assert_int_equal(jit_methods_end(m, SOURCE, 0x1000, 20), -ENOENT);
 	jit_methods_free(m);
 }
 
 /* Code from before the limit stays; moved code needs no further name. */
-static void names_take_no_more_than_their_limit(void **state)
+static void methods_take_no_more_memory_than_their_limit(void **state)
 {
 	struct jit_methods *m = new_methods();
+	char large[2 * JIT_METHODS_EACH_BYTES] = {0};
 
 	(void)state;
 	assert_int_equal(add(m, 0x1000, 16, 0, 0, UINT64_MAX, "before the limit"), 0);
-	jit_methods_limit_names(m, 10);
+	memset(large, 'x', sizeof(large) - 1);
+	uint64_t before = jit_methods_taken(m);
+
+	jit_methods_limit_memory(m, 3 * JIT_METHODS_EACH_BYTES + 7 + 5);
 	assert_int_equal(add(m, 0x2000, 16, 0, 0, UINT64_MAX, "six by"), 0);
-	assert_int_equal(jit_methods_names_left(m), 4);
-	assert_int_equal(add(m, 0x1000, 16, 10, 10, UINT64_MAX, "five!"), -E2BIG);
+	assert_int_equal(jit_methods_taken(m) - before, JIT_METHODS_EACH_BYTES + 7);
+	assert_int_equal(add(m, 0x1000, 16, 10, 10, UINT64_MAX, large), -E2BIG);
+	/* The code there may have been replaced. */
+	assert_int_equal(jit_methods_get(m, SOURCE, 0)->until_ns, 10);
 	assert_int_equal(jit_methods_set_il(m, SOURCE, 0x1000, 5), -ENOENT);
 	assert_int_equal(jit_methods_move(m, SOURCE, 0, 0x3000, 20), 0);
 	assert_int_equal(add(m, 0x4000, 16, 10, 10, UINT64_MAX, "four"), 0);
 	assert_int_equal(add(m, 0x5000, 16, 10, 10, UINT64_MAX, "1"), -E2BIG);
 	assert_int_equal(jit_methods_count(m, SOURCE), 4);
-	assert_int_equal(jit_methods_names_left(m), 0);
+	assert_false(jit_methods_take(m, 1));
+	assert_int_equal(jit_methods_refused_count(m), 2);
 	jit_methods_free(m);
 }
 
@@ -262,7 +269,7 @@ int main(void)
 		cmocka_unit_test(impossible_input_is_refused),
 		cmocka_unit_test(excessive_overlap_is_refused),
 		cmocka_unit_test(il_of_refused_methods_is_dropped),
-		cmocka_unit_test(names_take_no_more_than_their_limit),
+		cmocka_unit_test(methods_take_no_more_memory_than_their_limit),
 		cmocka_unit_test(many_methods_agree_with_a_linear_search),
 		cmocka_unit_test(a_set_of_numbers_knows_neighbours),
 	};

@@ -495,6 +495,47 @@ static void at_most_the_readable_number_of_modules_is_written(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* Lines longer than the buffer are bad, and those across its end are read. */
+static void lines_of_any_length_are_read(void **state)
+{
+	enum { COUNT = 100000, LONG = 5 << 20 };
+	char dir[] = "/tmp/jit_methods.XXXXXX", name[32];
+	struct jit_methods *m = new_methods();
+	struct jit_methods_file file;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY);
+
+	snprintf(name, sizeof(name), "%d.methods", (int)getpid());
+	int fd = openat(dir_fd, name, O_WRONLY | O_CREAT, 0600);
+	FILE *f = fdopen(fd, "w");
+
+	fprintf(f, "profcpu-methods 1\n");
+	for (int i = 0; i < COUNT; i++) {
+		fprintf(f, "add 1 %x 10 runtime-memory name of method %d\n", 16 * i, i);
+		if (i == COUNT / 2)
+			fprintf(f, "add 1 1 1 runtime-memory %*s\n", LONG, "x");
+	}
+	fprintf(f, "add 1 1 1 runtime-memory cut");
+	fflush(f);
+	assert_int_equal(jit_methods_read(dir_fd, getpid(), m, &file, NULL), 0);
+	assert_int_equal(file.lines, COUNT + 1);
+	assert_int_equal(file.bad_lines, 1);
+	assert_true(file.cut);
+	assert_int_equal(jit_methods_count(m, SYMBOL_MEMORY), COUNT);
+	assert_string_equal(jit_methods_get(m, SYMBOL_MEMORY, COUNT - 1)->name,
+			    "name of method 99999");
+	/* Holes cost its maker nothing. */
+	assert_int_equal(ftruncate(fd, JIT_METHODS_FILE_BYTES_MAX), 0);
+	assert_int_equal(jit_methods_read(dir_fd, getpid(), m, &file, NULL), -EBADMSG);
+	fclose(f);
+	jit_methods_free(m);
+	assert_int_equal(jit_methods_remove(dir_fd), 0);
+	close(dir_fd);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -511,6 +552,7 @@ int main(void)
 		cmocka_unit_test(a_file_grows_no_larger_than_the_read_limit),
 		cmocka_unit_test(maps_leave_half_of_the_room_to_names),
 		cmocka_unit_test(at_most_the_readable_number_of_modules_is_written),
+		cmocka_unit_test(lines_of_any_length_are_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

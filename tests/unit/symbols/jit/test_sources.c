@@ -2,6 +2,7 @@
 #include "symbols/jit/pids.h"
 #include "symbols/jit/sources.h"
 #include "symbols/jit/users.h"
+#include "tests/unit/allocated_bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -353,6 +354,43 @@ static void a_user_has_rights_in_our_root_only_if_the_process_had_it(void **stat
 	assert_int_equal(unlinkat(f->dir_fd, JIT_USERS_FILE, 0), 0);
 }
 
+/* The rest is left out and counted, and other processes have names. */
+static void captures_share_the_memory(void **state)
+{
+	enum { LINES = 100000, PROCESSES = 3 };
+	const struct fixture *f = *state;
+	const uint64_t memory = (uint64_t)8 << 20;
+	struct jit_sources_options options = {.capture_dir_fd = f->dir_fd,
+					      .perfmap_memory = memory};
+	static char text[LINES * 64];
+	struct jit_sources *s;
+	uint64_t out = 0;
+	size_t n = 0;
+
+	n += (size_t)sprintf(text, "profcpu-methods 1\nway memory\nmodule 0 - - /a.dll\n");
+	for (int i = 0; i < LINES; i++)
+		n += (size_t)sprintf(text + n, "add 0 %x 10 rundown m\nil %x rundown 0 1 0+0\n",
+				     16 * i, 16 * i);
+	assert_int_equal(jit_sources_new(&options, NULL, open_nothing, NULL, &s), 0);
+	for (int32_t i = 0; i < PROCESSES; i++)
+		capture(f, PID + i, text);
+	size_t before = allocated_bytes();
+
+	for (int32_t i = 0; i < PROCESSES; i++) {
+		struct symbol_provider *names;
+		struct symbol symbol;
+
+		assert_int_equal(jit_sources_provider(s, PID + i, &names), 0);
+		assert_int_equal(symbol_provider_find(names, 0x10, 1, &symbol), 0);
+		assert_int_equal(symbol_provider_find(names, 16 * (LINES - 1), 1, &symbol),
+				 -ENOENT);
+		assert_true(jit_sources_stats(s).damage.n[JIT_METHODS_LEFT_OUT] > out + LINES / 2);
+		out = jit_sources_stats(s).damage.n[JIT_METHODS_LEFT_OUT];
+	}
+	assert_true(allocated_bytes() - before < memory);
+	jit_sources_free(s);
+}
+
 /* The first map may take half of the memory, and the next ones half of what it leaves. */
 static void perf_maps_share_the_memory(void **state)
 {
@@ -593,6 +631,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(
 			a_user_has_rights_in_our_root_only_if_the_process_had_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(captures_share_the_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(perf_maps_share_the_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			names_in_another_root_do_not_depend_on_earlier_lookups, setup, teardown),
