@@ -134,7 +134,10 @@ static int take_row(struct reading *reading, unsigned char *row, uint64_t off)
 	if (reading->state.ended)
 		return 0;
 	r = reading->row(reading->ctx, row);
-	return r ? parse_fail(reading->err, r, r == -ENOMEM ? "out of memory" : "a row is invalid",
+	return r ? parse_fail(reading->err, r,
+			      r == -ENOMEM   ? "out of memory"
+			      : r == -ENOSPC ? "it needs more memory than is left"
+					     : "a row is invalid",
 			      off)
 		 : 0;
 }

@@ -19,6 +19,10 @@
 #define IDX_FILE_ROW_BYTES_MAX 64
 #define IDX_FILE_ROWS_MAX ((size_t)1 << 28)
 
+/* Bytes that the rows of a file may take of the memory that is left. Sorting takes as much again.
+ */
+#define IDX_FILE_BYTES(memory) ((memory) / 3 + ((uint64_t)1 << 20))
+
 struct idx_file_format {
 	char magic[8];
 	/* row_bytes: a multiple of 8, at most IDX_FILE_ROW_BYTES_MAX */
@@ -60,13 +64,13 @@ struct idx_file_state {
 
 /*
  * Calls `row` for each row of fd in order, with 0 as its check. `row` returns 0, -EBADMSG (the row
- * is invalid) or -ENOMEM.
+ * is invalid), -ENOSPC (too little memory is left) or -ENOMEM.
  *
  * If the file has no end, torn rows are left out: a row that was cut off, and rows followed only by
  * zeros, which an unclean shutdown leaves.
  *
  * Returns 0; -EBADMSG: not this format, or damaged; -ENOTSUP: another version; -E2BIG: more than
- * IDX_FILE_ROWS_MAX; -ENOMEM; -errno.
+ * IDX_FILE_ROWS_MAX; -ENOSPC; -ENOMEM; -errno.
  */
 int idx_file_read(int fd, const struct idx_file_format *format,
 		  int (*row)(void *ctx, const void *row), void *ctx,

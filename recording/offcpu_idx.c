@@ -1,6 +1,7 @@
 #include "recording/offcpu_idx.h"
 
 #include "base/vec.h"
+#include "container/memory_left.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -44,7 +45,16 @@ struct reading {
 	VEC(struct offcpu_idx_thread) threads;
 	struct offcpu_idx_row thread; /* first row of an unfinished thread; kind 0: none */
 	bool is_wait;                 /* the previous row was a wait */
+	uint64_t bytes_left;          /* for more waits and threads */
 };
+
+static int take_bytes(struct reading *reading, size_t bytes)
+{
+	if (reading->bytes_left < bytes)
+		return -ENOSPC;
+	reading->bytes_left -= bytes;
+	return 0;
+}
 
 static bool are_times(const uint64_t *v, size_t n)
 {
@@ -67,7 +77,9 @@ static int add_wait(struct reading *reading, const struct offcpu_idx_row *row)
 	if (!wait.file_off || wait.waker_off >= wait.file_off || wait.waker < 0 ||
 	    row->flags & ~OFFCPU_IDX_FLAGS || !are_times(row->v + 2, 3))
 		return -EBADMSG;
-	return vec_push(&reading->waits, wait);
+	int r = take_bytes(reading, sizeof(wait));
+
+	return r ? r : vec_push(&reading->waits, wait);
 }
 
 static int add_end(struct reading *reading, const struct offcpu_idx_row *row)
@@ -99,7 +111,9 @@ static int add_thread(struct reading *reading, const struct offcpu_idx_row *row)
 	    thread.begin_ns > thread.end_ns || !are_times(first->v, 5) || !are_times(row->v, 5))
 		return -EBADMSG;
 	reading->thread.kind = 0;
-	return vec_push(&reading->threads, thread);
+	int r = take_bytes(reading, sizeof(thread));
+
+	return r ? r : vec_push(&reading->threads, thread);
 }
 
 static int add_row(void *ctx, const void *at)
@@ -145,7 +159,13 @@ static int by_thread(const void *a, const void *b)
 
 int offcpu_idx_read(int fd, struct offcpu_idx *ret_idx, struct parse_error *err)
 {
-	struct reading reading = {0};
+	return offcpu_idx_read_within(fd, memory_left(), ret_idx, err);
+}
+
+int offcpu_idx_read_within(int fd, uint64_t memory, struct offcpu_idx *ret_idx,
+			   struct parse_error *err)
+{
+	struct reading reading = {.bytes_left = IDX_FILE_BYTES(memory)};
 	struct idx_file_state file = {0};
 	int r = idx_file_read(fd, &format, add_row, &reading, &file, err);
 	struct offcpu_idx idx = {reading.waits.v, reading.waits.len, reading.threads.v,

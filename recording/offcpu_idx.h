@@ -95,6 +95,9 @@ struct offcpu_idx {
 
 /* Reads the file from fd. Errors as idx_file_read. */
 int offcpu_idx_read(int fd, struct offcpu_idx *ret_idx, struct parse_error *err);
+/* memory: bytes that are left, from which the rows take a part. */
+int offcpu_idx_read_within(int fd, uint64_t memory, struct offcpu_idx *ret_idx,
+			   struct parse_error *err);
 void offcpu_idx_free(struct offcpu_idx *idx);
 
 /* Returns the wait of the offcpu-time sample at a place in perf.data, or NULL. */

@@ -1,6 +1,7 @@
 #include "recording/samples_idx.h"
 
 #include "base/vec.h"
+#include "container/memory_left.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -41,6 +42,7 @@ static bool is_sound(const struct samples_idx_row *row)
 struct reading {
 	struct samples_idx idx;
 	size_t cap;
+	uint64_t bytes_left; /* for more rows */
 };
 
 static int add_row(void *ctx, const void *at)
@@ -52,6 +54,9 @@ static int add_row(void *ctx, const void *at)
 	memcpy(&row, at, sizeof(row));
 	if (!is_sound(&row))
 		return -EBADMSG;
+	if (reading->bytes_left < sizeof(row))
+		return -ENOSPC;
+	reading->bytes_left -= sizeof(row);
 	if (idx->n == reading->cap &&
 	    vec_grow((void **)&idx->rows, &reading->cap, sizeof(*idx->rows), idx->n + 1))
 		return -ENOMEM;
@@ -61,7 +66,13 @@ static int add_row(void *ctx, const void *at)
 
 int samples_idx_read(int fd, struct samples_idx *ret_idx, struct parse_error *err)
 {
-	struct reading reading = {0};
+	return samples_idx_read_within(fd, memory_left(), ret_idx, err);
+}
+
+int samples_idx_read_within(int fd, uint64_t memory, struct samples_idx *ret_idx,
+			    struct parse_error *err)
+{
+	struct reading reading = {.bytes_left = IDX_FILE_BYTES(memory)};
 	int r = idx_file_read(fd, &format, add_row, &reading, &reading.idx.file, err);
 
 	if (r) {

@@ -35,6 +35,9 @@ struct samples_idx {
 
 /* Reads the file from fd. Errors as idx_file_read. */
 int samples_idx_read(int fd, struct samples_idx *ret_idx, struct parse_error *err);
+/* memory: bytes that are left, from which the rows take a part. */
+int samples_idx_read_within(int fd, uint64_t memory, struct samples_idx *ret_idx,
+			    struct parse_error *err);
 void samples_idx_free(struct samples_idx *idx);
 
 /* Returns the row of a record, or NULL. */

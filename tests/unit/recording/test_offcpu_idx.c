@@ -32,10 +32,9 @@ static struct offcpu_idx_thread thread_of(int32_t tid, uint64_t begin_ns)
 }
 
 /* The file in memory, shortened by `cut` bytes. */
-static int read_of(const struct offcpu_idx_row *rows, size_t n, off_t cut,
-		   struct offcpu_idx *ret_idx, struct parse_error *err)
+static int file_of(const struct offcpu_idx_row *rows, size_t n, off_t cut)
 {
-	int fd = memfd_create("offcpu.idx", MFD_CLOEXEC), r;
+	int fd = memfd_create("offcpu.idx", MFD_CLOEXEC);
 	struct idx_file file;
 
 	assert_true(fd >= 0);
@@ -46,7 +45,14 @@ static int read_of(const struct offcpu_idx_row *rows, size_t n, off_t cut,
 		assert_int_equal(idx_file_append(&file, &row, 1), 0);
 	}
 	assert_int_equal(ftruncate(fd, lseek(fd, 0, SEEK_END) - cut), 0);
-	r = offcpu_idx_read(fd, ret_idx, err);
+	return fd;
+}
+
+static int read_of(const struct offcpu_idx_row *rows, size_t n, off_t cut,
+		   struct offcpu_idx *ret_idx, struct parse_error *err)
+{
+	int fd = file_of(rows, n, cut), r = offcpu_idx_read(fd, ret_idx, err);
+
 	close(fd);
 	return r;
 }
@@ -106,6 +112,35 @@ static void threads_come_by_their_id_and_begin(void **state)
 	assert_memory_equal(&idx.threads[1], &threads[2], sizeof(threads[0]));
 	assert_memory_equal(&idx.threads[2], &threads[0], sizeof(threads[0]));
 	offcpu_idx_free(&idx);
+}
+
+static void waits_and_threads_take_a_part_of_the_memory(void **state)
+{
+	enum { N = IDX_FILE_BYTES(0) / sizeof(struct offcpu_idx_wait) };
+	struct offcpu_idx_row *rows = calloc(2 * N + 2, sizeof(*rows));
+	const struct offcpu_idx_thread thread = thread_of(1, 1);
+	struct offcpu_idx idx;
+	size_t n = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= N; i++) {
+		const struct offcpu_idx_wait wait = wait_at(i);
+
+		n += offcpu_idx_put_wait(&wait, rows + n);
+	}
+	offcpu_idx_put_thread(&thread, rows + n);
+	int fd = file_of(rows, n, 0), more = file_of(rows, n + 2, 0);
+
+	assert_int_equal(offcpu_idx_read_within(fd, 0, &idx, NULL), 0);
+	assert_int_equal(idx.nwaits, N);
+	offcpu_idx_free(&idx);
+	assert_int_equal(offcpu_idx_read_within(more, 0, &idx, NULL), -ENOSPC);
+	assert_int_equal(offcpu_idx_read_within(more, 3 * sizeof(thread), &idx, NULL), 0);
+	assert_int_equal(idx.nthreads, 1);
+	offcpu_idx_free(&idx);
+	close(fd);
+	close(more);
+	free(rows);
 }
 
 static void cut_records_are_left_out(void **state)
@@ -213,6 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_are_found_by_their_sample),
 		cmocka_unit_test(threads_come_by_their_id_and_begin),
+		cmocka_unit_test(waits_and_threads_take_a_part_of_the_memory),
 		cmocka_unit_test(cut_records_are_left_out),
 		cmocka_unit_test(damage_is_distinguished_from_rows),
 	};

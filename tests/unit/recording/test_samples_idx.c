@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -76,6 +77,30 @@ static void rows_are_found_by_their_record(void **state)
 	assert_null(samples_idx_find(&idx, rows[1].file_off));
 }
 
+static void rows_take_a_part_of_the_memory(void **state)
+{
+	enum { N = IDX_FILE_BYTES(0) / sizeof(struct samples_idx_row) };
+	struct samples_idx_row *rows = calloc(N + 1, sizeof(*rows));
+	struct parse_error err = {0};
+	struct samples_idx idx;
+
+	(void)state;
+	for (size_t i = 0; i <= N; i++)
+		rows[i] = row_at(i + 1);
+	int fd = file_of(rows, N, 0), more = file_of(rows, N + 1, 0);
+
+	assert_int_equal(samples_idx_read_within(fd, 0, &idx, NULL), 0);
+	assert_int_equal(idx.n, N);
+	samples_idx_free(&idx);
+	assert_int_equal(samples_idx_read_within(more, 0, &idx, &err), -ENOSPC);
+	assert_string_equal(err.what, "it needs more memory than is left");
+	assert_int_equal(samples_idx_read_within(more, 48, &idx, NULL), 0);
+	samples_idx_free(&idx);
+	close(fd);
+	close(more);
+	free(rows);
+}
+
 static void cut_records_are_left_out(void **state)
 {
 	struct samples_idx_row rows[270];
@@ -143,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_found_by_their_record),
+		cmocka_unit_test(rows_take_a_part_of_the_memory),
 		cmocka_unit_test(cut_records_are_left_out),
 		cmocka_unit_test(damage_is_distinguished_from_rows),
 	};
