@@ -127,6 +127,14 @@ void jit_il_limit(struct jit_il *il, uint64_t bytes)
 	il->bytes_max = il->bytes + (bytes < left ? (size_t)bytes : left);
 }
 
+bool jit_il_take(struct jit_il *il, uint64_t bytes)
+{
+	if (bytes > il->bytes_max - il->bytes)
+		return false;
+	il->bytes += (size_t)bytes;
+	return true;
+}
+
 uint64_t jit_il_bytes(const struct jit_il *il)
 {
 	return il->bytes;
@@ -149,10 +157,9 @@ static int copy_text(struct jit_il *il, const char *text, size_t each, const cha
 {
 	size_t len = strlen(text);
 
-	if (len + each >= il->bytes_max - il->bytes)
+	if (!jit_il_take(il, len + 1 + each))
 		return -E2BIG;
 	*ret_text = arena_strndup(&il->texts, text, len);
-	il->bytes += len + 1 + each;
 	return *ret_text ? 0 : -ENOMEM;
 }
 

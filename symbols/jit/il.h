@@ -10,6 +10,7 @@
 #include "base/outbuf.h"
 #include "dotnet/il_points.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,7 +48,10 @@ void jit_il_free(struct jit_il *il);
  */
 void jit_il_limit(struct jit_il *il, uint64_t bytes);
 
-/* The bytes that they have taken. */
+/* Takes bytes of that memory, for lines of other sources. False: too few are left. */
+bool jit_il_take(struct jit_il *il, uint64_t bytes);
+
+/* The bytes that were taken. */
 uint64_t jit_il_bytes(const struct jit_il *il);
 
 /* The path is copied. Returns 0; -E2BIG; -ENOMEM. */

@@ -25,6 +25,9 @@
 #define JITDUMP_ARCH_TIMESTAMP 1u
 #define JITDUMP_V8_PAD 0xdeadbeefu
 #define JITDUMP_V8_TEXT 64 /* bytes of the ELF header that perf puts before code */
+/* Memory to sort a row, and for a file name besides its text. */
+#define JITDUMP_SORT_MEMORY 36
+#define JITDUMP_NAME_MEMORY 64
 #define JITDUMP_WINDOW ((size_t)256 << 10)
 
 enum {
@@ -52,6 +55,8 @@ struct jitdump {
 	VEC(struct jitdump_table) tables;
 	VEC(uint32_t) table_of; /* by number of the method: table + 1; 0: it has none */
 	size_t file_bytes;      /* of files */
+	size_t rows_taken;      /* rows whose memory was taken */
+	size_t sort_taken;      /* rows for which that to sort them was taken */
 };
 
 /*
@@ -265,11 +270,22 @@ static int jitdump_code_move(struct jitdump_parser *p, uint64_t at, uint64_t n, 
 	return 0;
 }
 
+/* Takes `each` bytes for rows beyond *taken. The memory of dropped tables is used again. */
+static bool jitdump_take(struct jitdump_parser *p, size_t *taken, size_t rows, size_t each)
+{
+	size_t more = rows > *taken ? rows - *taken : 0;
+
+	if (!jit_il_take(jit_methods_il(p->methods), more * each))
+		return false;
+	*taken += more;
+	return true;
+}
+
 /*
  * Sorts entries, which only odd writers leave unsorted. Entries of equal address keep their order.
- * Returns 0 or -ENOMEM.
+ * Returns 0; -EBADMSG: over a limit; -ENOMEM.
  */
-static int jitdump_sort_rows(struct jitdump_row *rows, uint32_t n)
+static int jitdump_sort_rows(struct jitdump_parser *p, struct jitdump_row *rows, uint32_t n)
 {
 	AUTO_FREE struct jitdump_row *copy = NULL;
 	AUTO_FREE uint64_t *keys = NULL;
@@ -280,6 +296,8 @@ static int jitdump_sort_rows(struct jitdump_row *rows, uint32_t n)
 		sorted &= rows[i - 1].off <= rows[i].off;
 	if (sorted)
 		return 0;
+	if (!jitdump_take(p, &p->dump->sort_taken, n, JITDUMP_SORT_MEMORY))
+		return -EBADMSG;
 	copy = calloc(n, sizeof(*copy));
 	keys = calloc(n, sizeof(*keys));
 	ids = calloc(n, sizeof(*ids));
@@ -298,13 +316,17 @@ static int jitdump_sort_rows(struct jitdump_row *rows, uint32_t n)
 
 /*
  * Interns a file name. Names of dropped tables stay, so names have a limit of their own. Returns 0;
- * -EBADMSG: over the limit; -ENOMEM.
+ * -EBADMSG: over a limit; -ENOMEM.
  */
-static int jitdump_intern_file(struct jitdump *d, const char *name, size_t len, uint32_t *ret_file)
+static int jitdump_intern_file(struct jitdump_parser *p, const char *name, size_t len,
+			       uint32_t *ret_file)
 {
+	struct jitdump *d = p->dump;
+
 	if (!intern_find(&d->files, name, len, ret_file))
 		return 0;
-	if (d->files.len >= JITDUMP_FILES_MAX || len > JITDUMP_FILES_BYTES_MAX - d->file_bytes)
+	if (d->files.len >= JITDUMP_FILES_MAX || len > JITDUMP_FILES_BYTES_MAX - d->file_bytes ||
+	    !jit_il_take(jit_methods_il(p->methods), JITDUMP_NAME_MEMORY + len))
 		return -EBADMSG;
 	d->file_bytes += len;
 	return intern_put(&d->files, name, len, ret_file);
@@ -338,7 +360,7 @@ static int jitdump_entry(struct jitdump_parser *p, uint64_t *at, uint64_t end, u
 	row.off = (uint32_t)(addr - start);
 	row.file = file;
 	if (len != 1 || name[0] != '\xff')
-		r = jitdump_intern_file(p->dump, name, len, &row.file);
+		r = jitdump_intern_file(p, name, len, &row.file);
 	else if (file == UINT32_MAX)
 		return -EBADMSG;
 	*at += JITDUMP_ENTRY_BYTES + len + 1;
@@ -362,7 +384,8 @@ static int jitdump_debug_info(struct jitdump_parser *p, uint64_t at, uint64_t n)
 		return p->in.error ? p->in.error : -EBADMSG;
 	start = get_u64(p, fixed);
 	entries = get_u64(p, fixed + 8);
-	if (entries > n / JITDUMP_ENTRY_BYTES || entries > JITDUMP_LINES_MAX - d->rows.len)
+	if (entries > n / JITDUMP_ENTRY_BYTES || entries > JITDUMP_LINES_MAX - d->rows.len ||
+	    !jitdump_take(p, &d->rows_taken, d->rows.len + entries, sizeof(*d->rows.v)))
 		r = -EBADMSG;
 	at += JITDUMP_DEBUG_BYTES;
 	for (uint64_t i = 0; i < entries && !r; i++) {
@@ -380,7 +403,12 @@ static int jitdump_debug_info(struct jitdump_parser *p, uint64_t at, uint64_t n)
 	}
 	p->table.n = (uint32_t)(d->rows.len - p->table.first);
 	p->table_start = start;
-	return p->table.n ? jitdump_sort_rows(d->rows.v + p->table.first, p->table.n) : 0;
+	r = p->table.n ? jitdump_sort_rows(p, d->rows.v + p->table.first, p->table.n) : 0;
+	if (r) {
+		p->stats.bad_tables += r == -EBADMSG;
+		jitdump_drop_table(p);
+	}
+	return r;
 }
 
 static int jitdump_record(struct jitdump_parser *p, uint32_t type, uint64_t at, uint64_t n,

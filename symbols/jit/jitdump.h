@@ -30,7 +30,10 @@
 #define JITDUMP_BYTES_MAX ((uint64_t)16 << 30) /* most of it is code, which is skipped */
 #define JITDUMP_LINES_MAX ((size_t)16 << 20)   /* debug entries; further tables are not used */
 #define JITDUMP_FILE_MAX 4096                  /* bytes of a file name */
-/* File names and their bytes; tables with further names are not used. */
+/*
+ * File names and their bytes; tables with further names are not used. Methods, rows and names also
+ * take no more memory than jit_methods_limit_memory leaves.
+ */
 #define JITDUMP_FILES_MAX ((size_t)1 << 20)
 #define JITDUMP_FILES_BYTES_MAX ((size_t)256 << 20)
 

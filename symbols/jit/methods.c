@@ -39,7 +39,7 @@ struct jit_layer {
 
 struct jit_methods {
 	struct arena names;
-	uint64_t taken, taken_max; /* bytes, without the maps to IL */
+	uint64_t taken, taken_max; /* bytes, without maps and lines */
 	size_t refused;
 	struct jit_il *il;
 	struct jit_layer layers[SYMBOL_SOURCES];
@@ -81,7 +81,7 @@ void jit_methods_limit_memory(struct jit_methods *m, uint64_t bytes)
 	jit_il_limit(m->il, bytes / 4);
 }
 
-bool jit_methods_take(struct jit_methods *m, uint64_t bytes)
+static bool jit_methods_take(struct jit_methods *m, uint64_t bytes)
 {
 	if (bytes > m->taken_max - m->taken)
 		return false;

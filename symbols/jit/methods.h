@@ -57,15 +57,12 @@ void jit_methods_free(struct jit_methods *m);
 #define JIT_METHODS_EACH_BYTES 208
 
 /*
- * Lets code that is added from now on take at most these bytes, and maps to IL a quarter more.
- * Without a call, only the other limits hold.
+ * Lets code that is added from now on take at most these bytes, and maps to IL and lines of
+ * jitdumps a quarter more. Without a call, only the other limits hold.
  */
 void jit_methods_limit_memory(struct jit_methods *m, uint64_t bytes);
 
-/* Takes bytes of that memory, for data beside the methods. False: too few are left. */
-bool jit_methods_take(struct jit_methods *m, uint64_t bytes);
-
-/* The bytes that were taken, with the maps. */
+/* The bytes that were taken, with the maps and lines. */
 uint64_t jit_methods_taken(const struct jit_methods *m);
 
 /*

@@ -464,6 +464,46 @@ static void file_names_have_a_limit(void **state)
 	free_read(&r);
 }
 
+/* With little memory, tables of lines and then methods are left out and counted. */
+static void memory_has_a_limit(void **state)
+{
+	enum { ENTRIES = 1000, METHODS = 300 };
+	struct dump d = begin(false, 0, 0);
+	struct jitdump_stats stats;
+	struct jitdump *dump;
+	struct jit_methods *m;
+	char name[16];
+
+	(void)state;
+	for (unsigned int i = 0; i < METHODS; i++) {
+		struct entry e[ENTRIES];
+
+		snprintf(name, sizeof(name), "file%03u.c", i);
+		for (unsigned int k = 0; k < ENTRIES; k++)
+			e[k] = (struct entry){0x1000 + 0x1000 * i, k, 0, k ? "\xff" : name};
+		lines(&d, 0x1000 + 0x1000 * i, e, ENTRIES);
+		load(&d, 100, 0x1000 + 0x1000 * i, 0x80, i, "m", 0);
+	}
+	for (int full = 0; full < 2; full++) {
+		assert_int_equal(jit_methods_new(&m), 0);
+		jit_methods_limit_memory(m, full ? 20000 : 4 << 20);
+		assert_int_equal(jitdump_parse(d.out.data, d.out.len, m, &dump, &stats, NULL), 0);
+		assert_true(jit_methods_taken(m) <= (full ? 25000 : 5 << 20));
+		assert_int_equal(stats.loads, METHODS);
+		assert_in_range(stats.bad_tables, full ? METHODS : METHODS / 2, METHODS - !full);
+		/* Lines take nothing from methods. */
+		assert_in_range(jit_methods_count(m, SYMBOL_JITDUMP), full ? 50 : METHODS,
+				METHODS - full);
+		assert_int_equal(jit_methods_refused_count(m),
+				 METHODS - jit_methods_count(m, SYMBOL_JITDUMP));
+		assert_int_equal(stats.bad, stats.bad_tables + jit_methods_refused_count(m));
+		assert_int_equal(jitdump_has_lines(dump), !full);
+		jitdump_free(dump);
+		jit_methods_free(m);
+	}
+	outbuf_close(&d.out);
+}
+
 /* A jitdump that stopped early may describe code that was replaced long ago. */
 static void lines_of_replaced_code_are_not_used(void **state)
 {
@@ -523,6 +563,7 @@ int main(void)
 		cmocka_unit_test(lines_of_replaced_code_are_not_used),
 		cmocka_unit_test(a_bad_load_takes_its_table_with_it),
 		cmocka_unit_test(file_names_have_a_limit),
+		cmocka_unit_test(memory_has_a_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
