@@ -57,9 +57,6 @@ void images_free(struct images *im)
 			close(im->sources.v[i].fd);
 		line_source_free(im->sources.v[i].lines);
 		image_free(im->sources.v[i].elf);
-		if (im->sources.v[i].headers)
-			elf_file_close(im->sources.v[i].headers);
-		free(im->sources.v[i].headers);
 		if (!im->sources.v[i].precompiled_shared)
 			symbol_provider_free(im->sources.v[i].precompiled);
 		free(im->sources.v[i].beside);
@@ -229,28 +226,11 @@ int images_file(struct images *im, uint32_t image, int *ret_fd)
 	return r;
 }
 
-int images_headers(struct images *im, uint32_t image, const struct elf_file **ret_file)
+int images_headers(struct images *im, uint32_t image, struct elf_file *ret_file)
 {
 	int fd, r = images_file(im, image, &fd);
-	struct images_source *s = &im->sources.v[image];
 
-	if (r)
-		return r;
-	if (!s->headers && !s->headers_error) {
-		s->headers = malloc(sizeof(*s->headers));
-		if (!s->headers)
-			return -ENOMEM;
-		r = elf_file_open(s->headers, fd, NULL, 0, NULL);
-		if (r)
-			free(TAKE_PTR(s->headers));
-		/* Memory may be there again next time. */
-		s->headers_error = r == -ENOMEM ? 0 : r;
-	}
-	if (!s->headers)
-		return s->headers_error ? s->headers_error : r;
-	s->headers->fd = fd;
-	*ret_file = s->headers;
-	return 0;
+	return r ? r : elf_file_open(ret_file, fd, NULL, 0, NULL);
 }
 
 int images_open_again(struct images *im, uint32_t image, int *ret_fd)
@@ -432,19 +412,15 @@ static enum image_reason images_reason_nameless(const char *path, const struct i
 static int images_open_elf(struct images *im, uint32_t image, const char *path, int cached)
 {
 	struct images_source *s = &im->sources.v[image];
-	const struct elf_file *file;
-	struct elf_file copy;
 	struct opener_place roots[2];
+	struct elf_file file;
 	int r = cached < 0 ? images_headers(im, image, &file)
-			   : elf_file_open(&copy, cached, NULL, 0, NULL);
+			   : elf_file_open(&file, cached, NULL, 0, NULL);
 
 	if (r)
 		return r;
-	if (cached >= 0)
-		file = &copy;
-	r = image_open(file, path, roots, images_roots(im, s, file, roots), &s->elf);
-	if (cached >= 0)
-		elf_file_close(&copy);
+	r = image_open(&file, path, roots, images_roots(im, s, &file, roots), &s->elf);
+	elf_file_close(&file);
 	return r;
 }
 

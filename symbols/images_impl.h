@@ -50,9 +50,6 @@ struct images_source {
 	enum jit_runtime runtime; /* that the file belongs to */
 	struct image *elf;
 	int fd; /* of the file, kept open for a while; -1: none */
-	/* The file's headers for all uses; NULL: not read yet, or headers_error */
-	struct elf_file *headers;
-	int headers_error; /* of elf_file_open */
 	bool frames_tried;
 	struct cfi_frames *frames; /* NULL: there are none; read from fd */
 	bool lines_tried, lines_unread;
@@ -131,11 +128,11 @@ int images_find_file(const struct images *im, const struct image_key *key,
 int images_file(struct images *im, uint32_t image, int *ret_fd);
 
 /*
- * The headers of an image's file with its descriptor, read once. *ret_file is borrowed until
- * images_free, its descriptor until the next call of images_file. Errors: as for images_file and
- * elf_file_open.
+ * Reads the headers of an image's file, which the caller closes. Do not keep them: a hostile file
+ * has 2 MiB of them. The descriptor is borrowed until the next call of images_file. Errors: as for
+ * images_file and elf_file_open.
  */
-int images_headers(struct images *im, uint32_t image, const struct elf_file **ret_file);
+int images_headers(struct images *im, uint32_t image, struct elf_file *ret_file);
 
 /*
  * Sets the PID in key if a process maps another single-file program than the image of that key has.

@@ -123,7 +123,7 @@ static int images_open_lines(struct images *im, uint32_t image)
 	const struct image_key *key = &im->lookup_cache->images.v[image].key;
 	struct images_source *s = &im->sources.v[image];
 	const char *path = intern_text(&im->lookup_cache->texts, key->path);
-	const struct elf_file *file;
+	struct elf_file file = {.fd = -1};
 	struct opener_place roots[2];
 	int fd, r;
 
@@ -147,7 +147,8 @@ static int images_open_lines(struct images *im, uint32_t image)
 	}
 	if (!s->elf)
 		return images_open_managed_lines(im, s, fd);
-	r = line_source_dwarf(file, path, roots, images_roots(im, s, file, roots), &s->lines);
+	r = line_source_dwarf(&file, path, roots, images_roots(im, s, &file, roots), &s->lines);
+	elf_file_close(&file);
 	return r == -ENOMEM ? r : 0;
 }
 

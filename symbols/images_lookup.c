@@ -13,18 +13,23 @@ static int images_find_bounds(struct images *im, uint32_t image, uint64_t vaddr,
 			      struct cfi_place *ret_place)
 {
 	struct images_source *s = &im->sources.v[image];
-	const struct elf_file *file;
-	int r;
+	struct elf_file file;
+	int fd, r = 0;
 
 	if (im->lookup_cache->images.v[image].key.kind != IMAGE_KIND_FILE ||
 	    (s->frames_tried && !s->frames))
 		return -ENOENT;
-	r = images_headers(im, image, &file);
-	if (!r && !s->frames)
-		r = cfi_frames_open(file, &s->frames);
+	if (!s->frames)
+		r = images_headers(im, image, &file);
+	if (!r && !s->frames) {
+		r = cfi_frames_open(&file, &s->frames);
+		elf_file_close(&file);
+	}
 	s->frames_tried = true;
+	if (!r)
+		r = images_file(im, image, &fd);
 	if (!r) {
-		cfi_frames_use_fd(s->frames, file->fd);
+		cfi_frames_use_fd(s->frames, fd);
 		r = cfi_frames_find(s->frames, vaddr, ret_place);
 	}
 	return r == -ENOMEM ? r : r || ret_place->error ? -ENOENT : 0;

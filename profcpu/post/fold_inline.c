@@ -20,7 +20,6 @@
 struct fold_inline_module {
 	struct inlines *inlines; /* NULL: no DWARF */
 	struct image *image;     /* NULL: does not exist, or no ELF file */
-	struct elf_file file;    /* with image */
 	int fd;                  /* -1: does not exist */
 };
 
@@ -56,8 +55,6 @@ void post_fold_inline_free(struct fold_inline *in)
 		struct fold_inline_module *m = &in->modules.v[i];
 
 		inlines_free(m->inlines);
-		if (m->image)
-			elf_file_close(&m->file);
 		image_free(m->image);
 		if (m->fd >= 0)
 			close(m->fd);
@@ -127,6 +124,7 @@ static int fold_inline_open(struct fold_inline *in, const char *path,
 			    struct fold_inline_module *ret_module)
 {
 	struct fold_inline_module m = {.fd = -1};
+	struct elf_file file = {.fd = -1};
 	struct opener_place root = opener_named_place(in->opener);
 	/* The text chose the path. perf writes absolute ones. */
 	int r = *path == '/' ? opener_named_file(in->opener, path, IMAGE_FILE_BYTES_MAX, &m.fd)
@@ -134,14 +132,12 @@ static int fold_inline_open(struct fold_inline *in, const char *path,
 
 	in->denied += r == -EACCES || r == -EPERM;
 	if (!r)
-		r = elf_file_open(&m.file, m.fd, NULL, 0, NULL);
-	if (!r) {
-		r = image_open(&m.file, path, &root, 1, &m.image);
-		if (r)
-			elf_file_close(&m.file);
-	}
-	if (m.image)
-		r = inlines_open(&m.file, path, &root, 1, &m.inlines, NULL);
+		r = elf_file_open(&file, m.fd, NULL, 0, NULL);
+	if (!r)
+		r = image_open(&file, path, &root, 1, &m.image);
+	if (!r)
+		r = inlines_open(&file, path, &root, 1, &m.inlines, NULL);
+	elf_file_close(&file);
 	*ret_module = m;
 	return r == -ENOMEM ? r : 0;
 }
@@ -246,6 +242,7 @@ static int fold_inline_by_symbol(const struct fold_inline *in, const struct fold
 				 struct script_part symbol, struct outbuf *out)
 {
 	struct script_part name = script_line_symbol(symbol);
+	struct elf_file file;
 	uint64_t offset, vaddr;
 	int r;
 
@@ -254,7 +251,11 @@ static int fold_inline_by_symbol(const struct fold_inline *in, const struct fold
 		    (struct script_part){name.at + name.len + 3, symbol.len - name.len - 3},
 		    &offset))
 		return -ENOENT;
-	r = fold_inline_symbol(&m->file, name, &vaddr);
+	r = elf_file_open(&file, m->fd, NULL, 0, NULL);
+	if (r)
+		return r == -ENOMEM ? r : -ENOENT;
+	r = fold_inline_symbol(&file, name, &vaddr);
+	elf_file_close(&file);
 	return r ? r : fold_inline_at(in, m, vaddr + offset, out);
 }
 

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct dwarf_lines_source {
 	struct line_source base;
-	const struct elf_file *image;
+	struct elf_segment *segments;
+	size_t nsegments;
 	struct inlines *inlines;
 };
 
@@ -14,7 +16,7 @@ static int dwarf_find(struct line_source *base, uint64_t addr, uint64_t time_ns,
 {
 	struct dwarf_lines_source *s = (struct dwarf_lines_source *)base;
 	uint64_t vaddr;
-	int r = elf_segments_vaddr(s->image->segments, s->image->nsegments, addr, &vaddr);
+	int r = elf_segments_vaddr(s->segments, s->nsegments, addr, &vaddr);
 
 	(void)time_ns;
 	return r ? r : inlines_find(s->inlines, vaddr, frames, ret_n);
@@ -25,6 +27,7 @@ static void dwarf_free(struct line_source *base)
 	struct dwarf_lines_source *s = (struct dwarf_lines_source *)base;
 
 	inlines_free(s->inlines);
+	free(s->segments);
 	free(s);
 }
 
@@ -38,12 +41,17 @@ int line_source_dwarf(const struct elf_file *image, const char *path,
 
 	if (!s)
 		return -ENOMEM;
-	*s = (struct dwarf_lines_source){.base.ops = &dwarf_ops, .image = image};
-	int r = inlines_open(image, path, roots, nroots, &s->inlines, NULL);
+	*s = (struct dwarf_lines_source){
+		.base.ops = &dwarf_ops,
+		.segments = malloc((image->nsegments + 1) * sizeof(*image->segments)),
+		.nsegments = image->nsegments};
+	int r = s->segments ? inlines_open(image, path, roots, nroots, &s->inlines, NULL) : -ENOMEM;
 
-	if (r)
+	if (r) {
 		dwarf_free(&s->base);
-	else
-		*ret_source = &s->base;
-	return r;
+		return r;
+	}
+	memcpy(s->segments, image->segments, image->nsegments * sizeof(*image->segments));
+	*ret_source = &s->base;
+	return 0;
 }

@@ -41,7 +41,7 @@ static inline void line_source_free(struct line_source *s)
 
 /*
  * Opens the DWARF of an ELF image as a source by file offset. Parameters and errors: as for
- * inlines_open. The image's headers must outlive the source.
+ * inlines_open.
  */
 int line_source_dwarf(const struct elf_file *image, const char *path,
 		      const struct opener_place *roots, size_t nroots,
