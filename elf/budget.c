@@ -9,7 +9,8 @@
 /* A budget is one of so many parts of the memory that is left. */
 static const uint64_t parts[ELF_BUDGETS] = {
 	[ELF_BUDGET_SECTIONS] = 8, [ELF_BUDGET_SYMBOLS] = 4, [ELF_BUDGET_PAGES] = 8,
-	[ELF_BUDGET_INLINES] = 4,  [ELF_BUDGET_RULES] = 4,   [ELF_BUDGET_IMAGES] = 4};
+	[ELF_BUDGET_INLINES] = 4,  [ELF_BUDGET_RULES] = 4,   [ELF_BUDGET_IMAGES] = 4,
+	[ELF_BUDGET_LIBDW] = 4};
 
 /* The limit is 0 until it is needed. */
 static struct {

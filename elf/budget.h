@@ -16,6 +16,7 @@ enum elf_budget {
 	ELF_BUDGET_INLINES,  /* pages and tables of DWARF: a quarter */
 	ELF_BUDGET_RULES,    /* rules to unwind that can be made again: a quarter */
 	ELF_BUDGET_IMAGES,   /* open images, without what the others count: a quarter */
+	ELF_BUDGET_LIBDW,    /* copies of CFI for libdw, here and in its process: a quarter */
 	ELF_BUDGETS,
 };
 

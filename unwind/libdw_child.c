@@ -6,6 +6,7 @@
 #include "base/hashmap.h"
 #include "base/thread.h"
 #include "base/vec.h"
+#include "container/memory_left.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -195,7 +196,9 @@ static void child_limit(int fd, pid_t parent)
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 	if (!file_read_at(AT_FDCWD, "/proc/self/statm", STATM_BYTES_MAX, &statm, &len) &&
 	    sscanf(statm, "%lu", &pages) == 1) {
-		rlim_t bytes = (rlim_t)pages * (rlim_t)getpagesize() + LIBDW_CHILD_BYTES;
+		uint64_t left = memory_left() / LIBDW_CHILD_PART;
+		rlim_t bytes = (rlim_t)pages * (rlim_t)getpagesize() +
+			       (left < LIBDW_CHILD_BYTES ? left : LIBDW_CHILD_BYTES);
 
 		setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
 	}

@@ -10,9 +10,11 @@
 #include "unwind/libdw_image.h"
 #include "unwind/libdw_walk.h"
 
-#define LIBDW_CHILD_CPU_S 4                 /* of one walk, rounded up */
-#define LIBDW_CHILD_MS_MAX 20000            /* of one walk, if the machine is busy */
-#define LIBDW_CHILD_BYTES ((size_t)1 << 30) /* memory beyond that of this process */
+#define LIBDW_CHILD_CPU_S 4      /* of one walk, rounded up */
+#define LIBDW_CHILD_MS_MAX 20000 /* of one walk, if the machine is busy */
+/* Memory beyond that of this process: the smaller of these bytes, and this part of what is left. */
+#define LIBDW_CHILD_BYTES ((size_t)1 << 30)
+#define LIBDW_CHILD_PART 4
 
 /* The mapped code at an address. */
 struct libdw_child_code {

@@ -1,6 +1,7 @@
 #include "unwind/libdw_image.h"
 
 #include "base/cleanup.h"
+#include "elf/budget.h"
 #include "elf/cfi_section.h"
 #include "elf/elf_file.h"
 
@@ -11,6 +12,7 @@
 
 #define SECTIONS 4 /* the empty one, both kinds of CFI, and their names */
 #define ALIGN 16u
+#define COPIES 2 /* the child has one, too */
 
 static const char section_names[] = "\0.eh_frame\0.debug_frame\0.shstrtab";
 
@@ -20,6 +22,7 @@ struct libdw_image {
 	uint64_t vaddr; /* of the segment in the made file */
 	unsigned char *file;
 	size_t bytes, cap;
+	uint64_t taken; /* of ELF_BUDGET_LIBDW */
 	bool is_64;
 };
 
@@ -27,6 +30,7 @@ void libdw_image_free(struct libdw_image *image)
 {
 	if (!image)
 		return;
+	elf_budget_give(ELF_BUDGET_LIBDW, image->taken);
 	free(image->segments);
 	free(image->file);
 	free(image);
@@ -155,6 +159,21 @@ static int copy_section(struct libdw_image *image, struct cfi_section *from, siz
 	return r;
 }
 
+/*
+ * Takes memory for a copy of the sections, if as much again is left. So one image alone never takes
+ * more than half. Returns 0 or -E2BIG.
+ */
+static int take_memory(struct libdw_image *image, uint64_t bytes)
+{
+	int r = elf_budget_take(ELF_BUDGET_LIBDW, 2 * COPIES * bytes);
+
+	if (r)
+		return r;
+	elf_budget_give(ELF_BUDGET_LIBDW, COPIES * bytes);
+	image->taken = COPIES * bytes;
+	return 0;
+}
+
 /* Makes the file. sections may be empty. */
 static int make_file(struct libdw_image *image, uint16_t machine, struct cfi_sections *sections)
 {
@@ -163,7 +182,8 @@ static int make_file(struct libdw_image *image, uint16_t machine, struct cfi_sec
 	size_t table = SECTIONS * (image->is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr));
 
 	if (eh->pages.bytes > LIBDW_IMAGE_BYTES_MAX ||
-	    debug->pages.bytes > LIBDW_IMAGE_BYTES_MAX - eh->pages.bytes)
+	    debug->pages.bytes > LIBDW_IMAGE_BYTES_MAX - eh->pages.bytes ||
+	    take_memory(image, eh->pages.bytes + debug->pages.bytes))
 		return -E2BIG;
 	image->cap = head + eh->pages.bytes + debug->pages.bytes + sizeof(section_names) + table +
 		     4 * ALIGN;

@@ -20,7 +20,7 @@ struct libdw_image;
 /*
  * Reads the sections of an ELF file, or with fd -1 of the image at memory; both are borrowed for
  * the call. Returns 0; -ENOENT: no CFI; -EBADMSG: not ELF, damaged, or not of this machine (EM_*);
- * -E2BIG; -ENOMEM; -errno.
+ * -E2BIG, also if ELF_BUDGET_LIBDW is too small; -ENOMEM; -errno.
  */
 int libdw_image_new(int fd, const void *memory, size_t len, uint16_t machine,
 		    struct libdw_image **ret_image, struct parse_error *err);

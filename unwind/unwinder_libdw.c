@@ -5,12 +5,16 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "container/vdso.h"
+#include "elf/budget.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <unistd.h>
 
-/* Memory for images; more than this is dropped before the next walk. */
+/*
+ * Memory for images; more than this, or than half of ELF_BUDGET_LIBDW, is dropped before the next
+ * walk.
+ */
 #define LIBDW_BYTES_KEPT ((uint64_t)192 << 20)
 #define LIBDW_BYTES_MAX (LIBDW_BYTES_KEPT + LIBDW_IMAGE_BYTES_MAX)
 #define LIBDW_TRIES 4 /* of a walk, each without the image on which the last one failed */
@@ -212,7 +216,8 @@ int unwinder_walk_libdw(struct unwinder *u, const struct unwinder_sample *s,
 		.memory = {.data = s->stack, .len = s->stack ? s->stack_bytes : 0}};
 	int r = u->libdw ? 0 : libdw_child_new(find_code, u, &u->libdw);
 
-	if (u->libdw_bytes > LIBDW_BYTES_KEPT)
+	if (u->libdw_bytes > LIBDW_BYTES_KEPT ||
+	    (u->libdw_bytes && elf_budget_is_low(ELF_BUDGET_LIBDW)))
 		unwinder_drop_libdw(u);
 	u->machine = machine;
 	u->other.max = u->options.frames_max;

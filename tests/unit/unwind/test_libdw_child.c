@@ -1,6 +1,7 @@
 /* Stacks of AArch64 by libdw in its child process, with good and hostile call frame information. */
 #include "unwind/libdw_child.h"
 
+#include "elf/budget.h"
 #include "tests/unit/cfi_image.h"
 #include "unwind/walk.h"
 
@@ -448,6 +449,34 @@ static void long_entries_are_refused(void **state)
 	free(file.v);
 }
 
+/* Twice, because the child has a copy. With as little memory, the next image does not fit. */
+static void copies_have_a_budget(void **state)
+{
+	struct libdw_image *other, *last;
+	struct parse_error err;
+	struct cfi_bytes file;
+	uint64_t left;
+
+	(void)state;
+	frame.len = 0;
+	put_cie();
+	fde_of(LEAF, NULL, 0);
+	file = file_of();
+	left = elf_budget_left(ELF_BUDGET_LIBDW);
+	assert_int_equal(libdw_image_new(-1, file.v, file.len, EM_AARCH64, &other, &err), 0);
+	assert_true(left - elf_budget_left(ELF_BUDGET_LIBDW) == 2 * frame.len);
+	libdw_image_free(other);
+	assert_true(elf_budget_left(ELF_BUDGET_LIBDW) == left);
+	/* The image of all tests has taken some, too. */
+	elf_budget_limit(ELF_BUDGET_LIBDW, 1);
+	assert_int_equal(elf_budget_left(ELF_BUDGET_LIBDW), 0);
+	assert_int_equal(libdw_image_new(-1, file.v, file.len, EM_AARCH64, &last, &err), -E2BIG);
+	elf_budget_limit(ELF_BUDGET_LIBDW, 0);
+	assert_int_equal(libdw_image_new(-1, file.v, file.len, EM_AARCH64, &last, &err), 0);
+	libdw_image_free(last);
+	free(file.v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -459,6 +488,7 @@ int main(void)
 		cmocka_unit_test(the_child_keeps_no_other_files),
 		cmocka_unit_test(a_walk_has_a_limit_of_cpu_time),
 		cmocka_unit_test(long_entries_are_refused),
+		cmocka_unit_test(copies_have_a_budget),
 	};
 
 	if (!libdw_child_works())
