@@ -17,10 +17,18 @@ bool libdw_budget_refuses(const struct libdw_budget *b, uint64_t image)
 	return debt && *debt == REFUSED;
 }
 
-int libdw_budget_fail(struct libdw_budget *b, uint64_t image, bool *ret_refused)
+static void waste(struct libdw_budget *b, uint64_t ns)
+{
+	b->total_ns += ns;
+	b->refused_ns += ns;
+}
+
+int libdw_budget_fail(struct libdw_budget *b, uint64_t image, uint64_t ns, bool *ret_refused)
 {
 	bool refused = libdw_budget_refuses(b, image);
 	int r = refused ? 0 : hashmap_put(&b->debts, image, REFUSED);
+
+	waste(b, ns);
 
 	if (!r)
 		*ret_refused = !refused;
@@ -43,18 +51,24 @@ int libdw_budget_charge(struct libdw_budget *b, const struct libdw_charge *charg
 		return -ENOMEM;
 	b->total_ns += ns;
 	debt_ns = (uint64_t)*debt * NS_PER_US + ns;
-	*ret_refused =
-		debt_ns > (b->total_ns > LIBDW_BUDGET_TOTAL_NS ? LIBDW_BUDGET_REST_NS : limit_ns);
+	*ret_refused = debt_ns > (libdw_budget_is_spent(b) ? LIBDW_BUDGET_REST_NS : limit_ns);
+	b->refused_ns += *ret_refused ? debt_ns : 0;
 	*debt = *ret_refused ? REFUSED : (uint32_t)(debt_ns / NS_PER_US);
 	return 0;
 }
 
-void libdw_budget_fail_alone(struct libdw_budget *b)
+void libdw_budget_fail_alone(struct libdw_budget *b, uint64_t ns)
 {
+	waste(b, ns);
 	b->failures++;
+}
+
+bool libdw_budget_is_spent(const struct libdw_budget *b)
+{
+	return b->total_ns > LIBDW_BUDGET_TOTAL_NS;
 }
 
 bool libdw_budget_lasts(const struct libdw_budget *b)
 {
-	return b->failures < LIBDW_BUDGET_FAILURES_MAX;
+	return b->failures < LIBDW_BUDGET_FAILURES_MAX && b->refused_ns < LIBDW_BUDGET_REFUSED_NS;
 }

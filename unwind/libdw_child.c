@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,7 +34,8 @@
 struct walk_request {
 	const struct machine *machine;
 	uint64_t regs_mask, stack_bytes, frames_max;
-	uint32_t space, pad;
+	uint32_t space;
+	bool early;
 };
 struct child_message {
 	bool done;
@@ -158,10 +160,13 @@ static void child_walk(struct child *c, struct walk *walk, const struct walk_req
 }
 
 /* Begins the time of a walk. The kernel ends the child when it is over. */
-static void child_limit_walk(void)
+static void child_limit_walk(bool early)
 {
+	const struct itimerval timer = {.it_value.tv_usec =
+						early ? LIBDW_CHILD_EARLY_MS * 1000 : 0};
 	struct rlimit limit;
 
+	setitimer(ITIMER_PROF, &timer, NULL);
 	if (getrlimit(RLIMIT_CPU, &limit))
 		return;
 	limit.rlim_cur = clock_process_ns() / NS_PER_S + 1 + LIBDW_CHILD_CPU_S;
@@ -186,8 +191,10 @@ static void child_limit(int fd, pid_t parent)
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGXCPU, SIG_DFL);
+	signal(SIGPROF, SIG_DFL);
 	sigemptyset(&limits);
 	sigaddset(&limits, SIGXCPU);
+	sigaddset(&limits, SIGPROF);
 	sigprocmask(SIG_UNBLOCK, &limits, NULL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 		_exit(EXIT_FAILURE);
@@ -222,7 +229,7 @@ static _Noreturn void child_main(int fd, pid_t parent, volatile uint32_t *now_in
 		if (!stack || transfer(CHILD_FD, regs, nregs * sizeof(*regs), false, 0) ||
 		    transfer(CHILD_FD, stack, request.stack_bytes, false, 0))
 			break;
-		child_limit_walk();
+		child_limit_walk(request.early);
 		child_walk(&c, &walk, &request, regs, stack);
 		free(stack);
 	}
@@ -248,18 +255,27 @@ int libdw_child_new(libdw_child_find_fn *find_code, void *ctx, struct libdw_chil
 	return 0;
 }
 
-void libdw_child_forget(struct libdw_child *c)
+/* Returns whether it ended because it took its CPU time. */
+static bool end_child(struct libdw_child *c)
 {
+	int status = 0;
+
 	if (c->fd >= 0)
 		close(c->fd);
 	if (c->pid)
 		kill(c->pid, SIGKILL);
-	while (c->pid && waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+	while (c->pid && waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	hashmap_free(&c->sent);
 	c->fd = -1;
 	c->pid = 0;
 	c->has_walked = false;
+	return WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGPROF);
+}
+
+void libdw_child_forget(struct libdw_child *c)
+{
+	(void)end_child(c);
 }
 
 void libdw_child_free(struct libdw_child *c)
@@ -345,7 +361,8 @@ static int try_walk(struct libdw_child *c, const struct libdw_sample *sample, st
 				       .regs_mask = sample->regs_mask,
 				       .stack_bytes = sample->memory.len,
 				       .frames_max = walk->max,
-				       .space = sample->space};
+				       .space = sample->space,
+				       .early = sample->early};
 	size_t nregs = (size_t)__builtin_popcountll(sample->regs_mask);
 	uint64_t until_ns = clock_monotonic_ns() + LIBDW_CHILD_MS_MAX * NS_PER_MS;
 	struct child_message message = {0};
@@ -387,7 +404,7 @@ int libdw_child_walk(struct libdw_child *c, const struct libdw_sample *sample, s
 		if (!r)
 			break;
 		/* The child may be in the middle of a walk. */
-		libdw_child_forget(c);
+		again &= !end_child(c) && r != -ETIME;
 		failed_ns = clock_monotonic_ns() - begin_ns;
 	} while (again && r != -ENOMEM);
 	*ret_failed = r;

@@ -11,6 +11,7 @@
 #include "unwind/libdw_walk.h"
 
 #define LIBDW_CHILD_CPU_S 4      /* of one walk, rounded up */
+#define LIBDW_CHILD_EARLY_MS 500 /* CPU time of one walk that must end early */
 #define LIBDW_CHILD_MS_MAX 20000 /* of one walk, if the machine is busy */
 /* Memory beyond that of this process: the smaller of these bytes, and this part of what is left. */
 #define LIBDW_CHILD_BYTES ((size_t)1 << 30)
@@ -38,9 +39,10 @@ void libdw_child_forget(struct libdw_child *c);
 
 /*
  * Walks a stack as libdw_walk_stack does. A child that has made other walks may fail because of
- * them. So a failed walk is repeated once in a new child. *ret_failed: that one also failed, by the
- * rules of the image ret_cost->slowest; LIBDW_NO_IMAGE: not by an image. Then *walk has only the
- * sampled frame, with the end WALK_DAMAGED. Returns 0 or -ENOMEM.
+ * them. So a failed walk is repeated once in a new child, except for one that took its time.
+ * *ret_failed: that one also failed, by the rules of the image ret_cost->slowest; LIBDW_NO_IMAGE:
+ * not by an image. Then *walk has only the sampled frame, with the end WALK_DAMAGED. Returns 0 or
+ * -ENOMEM.
  */
 int libdw_child_walk(struct libdw_child *c, const struct libdw_sample *sample, struct walk *walk,
 		     struct libdw_cost *ret_cost, bool *ret_failed);

@@ -21,6 +21,7 @@ struct libdw_sample {
 	const uint64_t *regs; /* registers of the sample, in the order of the mask's bits */
 	uint64_t regs_mask;
 	struct unwind_memory memory; /* start is set by the walk */
+	bool early;                  /* libdw_child.h: end it after LIBDW_CHILD_EARLY_MS */
 };
 
 #define LIBDW_NO_IMAGE UINT32_MAX

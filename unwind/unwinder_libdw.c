@@ -170,7 +170,8 @@ static int charge_walk(struct unwinder *u, const struct libdw_cost *cost, bool f
 	int r = 0;
 
 	if (known && failed)
-		r = libdw_budget_fail(&u->libdw_budget, image_hash(u, cost->slowest), &refused);
+		r = libdw_budget_fail(&u->libdw_budget, image_hash(u, cost->slowest), cost->cpu_ns,
+				      &refused);
 	else if (known)
 		r = charge_image(u, cost->slowest, cost->cpu_ns, u->other.n, &refused);
 	if (refused) {
@@ -180,12 +181,12 @@ static int charge_walk(struct unwinder *u, const struct libdw_cost *cost, bool f
 	}
 	*ret_again = failed && refused;
 	if (failed && !refused)
-		libdw_budget_fail_alone(&u->libdw_budget);
+		libdw_budget_fail_alone(&u->libdw_budget, known ? 0 : cost->cpu_ns);
 	return r;
 }
 
 /* Walks, without images on which libdw fails. Returns 0 or -ENOMEM. */
-static int walk_sample(struct unwinder *u, const struct libdw_sample *sample)
+static int walk_sample(struct unwinder *u, struct libdw_sample *sample)
 {
 	bool again = true, failed = true;
 	int r = 0;
@@ -197,18 +198,21 @@ static int walk_sample(struct unwinder *u, const struct libdw_sample *sample)
 	     i++) {
 		struct libdw_cost cost;
 
+		sample->early = libdw_budget_is_spent(&u->libdw_budget);
 		r = libdw_child_walk(u->libdw, sample, &u->other, &cost, &failed);
 		if (!r)
 			r = charge_walk(u, &cost, failed, &again);
 	}
-	u->walk_limit = failed ? LIMIT_LIBDW_PROCESS : LIMITS;
+	u->walk_limit = !failed                                                ? LIMITS
+			: u->libdw_budget.refused_ns < LIBDW_BUDGET_REFUSED_NS ? LIMIT_LIBDW_PROCESS
+									       : LIMIT_LIBDW_RULES;
 	return r;
 }
 
 int unwinder_walk_libdw(struct unwinder *u, const struct unwinder_sample *s,
 			const struct machine *machine)
 {
-	const struct libdw_sample sample = {
+	struct libdw_sample sample = {
 		.machine = machine,
 		.space = processes_generation(u->tracker->processes, u->thread),
 		.regs = s->regs,

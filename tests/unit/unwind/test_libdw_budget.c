@@ -91,10 +91,34 @@ static void failures_refuse_their_image(void **state)
 	bool refused;
 
 	(void)state;
-	assert_int_equal(libdw_budget_fail(&b, BAD, &refused), 0);
+	assert_int_equal(libdw_budget_fail(&b, BAD, 1, &refused), 0);
 	assert_true(refused && libdw_budget_refuses(&b, BAD));
-	assert_int_equal(libdw_budget_fail(&b, BAD, &refused), 0);
+	assert_int_equal(libdw_budget_fail(&b, BAD, 1, &refused), 0);
 	assert_false(refused || libdw_budget_refuses(&b, GOOD));
+	libdw_budget_free(&b);
+}
+
+/* Each takes 4 s until the total is spent. */
+static void the_time_of_failures_has_a_total(void **state)
+{
+	struct libdw_budget b = {0};
+	uint64_t ns = 0, image = BAD;
+	bool refused;
+
+	(void)state;
+	for (; libdw_budget_lasts(&b); image++) {
+		uint64_t walk_ns = (libdw_budget_is_spent(&b) ? 500 : 4000) * NS_PER_MS;
+
+		ns += walk_ns;
+		if (image % 2)
+			assert_int_equal(libdw_budget_fail(&b, image, walk_ns, &refused), 0);
+		else
+			refused = charge(&b, image, walk_ns, 1);
+		assert_true(refused);
+		assert_true(ns <= LIBDW_BUDGET_REFUSED_NS + 5 * NS_PER_S);
+	}
+	/* Others are walked in between. */
+	assert_true(image > BAD + 30);
 	libdw_budget_free(&b);
 }
 
@@ -104,12 +128,12 @@ static void failures_without_an_image_end_it(void **state)
 
 	(void)state;
 	for (int i = 1; i < LIBDW_BUDGET_FAILURES_MAX; i++)
-		libdw_budget_fail_alone(&b);
+		libdw_budget_fail_alone(&b, 1);
 	assert_true(libdw_budget_lasts(&b));
 	assert_false(charge(&b, GOOD, 1, 1)); /* a success between them */
 	for (int i = 0; i < LIBDW_BUDGET_FAILURES_MAX; i++) {
 		assert_true(libdw_budget_lasts(&b));
-		libdw_budget_fail_alone(&b);
+		libdw_budget_fail_alone(&b, 1);
 	}
 	assert_false(libdw_budget_lasts(&b));
 	libdw_budget_free(&b);
@@ -123,6 +147,7 @@ int main(void)
 		cmocka_unit_test(slow_images_are_refused_once),
 		cmocka_unit_test(many_slow_images_have_a_total),
 		cmocka_unit_test(failures_refuse_their_image),
+		cmocka_unit_test(the_time_of_failures_has_a_total),
 		cmocka_unit_test(failures_without_an_image_end_it),
 	};
 

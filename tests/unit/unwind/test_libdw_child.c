@@ -1,6 +1,7 @@
 /* Stacks of AArch64 by libdw in its child process, with good and hostile call frame information. */
 #include "unwind/libdw_child.h"
 
+#include "base/clock.h"
 #include "elf/budget.h"
 #include "tests/unit/cfi_image.h"
 #include "unwind/walk.h"
@@ -47,6 +48,7 @@ static struct cfi_bytes frame;
 static struct libdw_image *image;
 static unsigned finds;
 static bool out_of_memory; /* of the next find_code */
+static bool early;         /* of walk_at */
 
 static void fde_of(uint64_t start, const void *program, size_t len)
 {
@@ -162,7 +164,8 @@ static int walk_at(struct libdw_child *c, uint64_t ip, const uint64_t *stack, si
 		.space = 3,
 		.regs = regs,
 		.regs_mask = REGS,
-		.memory = {.data = (const unsigned char *)stack, .len = 8 * words}};
+		.memory = {.data = (const unsigned char *)stack, .len = 8 * words},
+		.early = early};
 
 	return libdw_child_walk(c, &sample, walk, ret_cost, ret_failed);
 }
@@ -321,21 +324,62 @@ static bool runs(pid_t pid)
 	return state != 'Z';
 }
 
-/* Never returns within the time of this test. */
-static _Noreturn void walk_for_long(void)
+/* Takes longer than the CPU time of a walk. */
+static void walk_slowly(struct libdw_child *c, struct libdw_cost *ret_cost, bool *ret_failed)
 {
 	uint64_t *stack = calloc(SLOW_FRAMES, 2 * sizeof(*stack));
 	struct walk walk = {.max = SLOW_FRAMES};
+
+	assert_non_null(stack);
+	for (size_t i = 0; i < SLOW_FRAMES; i++)
+		stack[2 * i + 1] = SLOW;
+	assert_int_equal(walk_at(c, SLOW, stack, 2 * SLOW_FRAMES, &walk, ret_cost, ret_failed), 0);
+	free(stack);
+	walk_free(&walk);
+}
+
+/* Never returns within the time of this test. */
+static _Noreturn void walk_for_long(void)
+{
 	struct libdw_child *c;
 	struct libdw_cost cost;
 	bool failed;
 
-	if (!stack || libdw_child_new(find_code, NULL, &c))
+	if (libdw_child_new(find_code, NULL, &c))
 		_exit(1);
-	for (size_t i = 0; i < SLOW_FRAMES; i++)
-		stack[2 * i + 1] = SLOW;
-	(void)walk_at(c, SLOW, stack, 2 * SLOW_FRAMES, &walk, &cost, &failed);
+	walk_slowly(c, &cost, &failed);
 	_exit(0);
+}
+
+/* It is not repeated, although the child made other walks. The next one gets a new child. */
+static void a_walk_can_end_early(void **state)
+{
+	const uint64_t stack[] = {0, MIDDLE, 0, FIRST, 0, 0};
+	struct rusage before, after;
+	struct libdw_child *c;
+	struct libdw_cost cost;
+	struct walk walk = {0};
+	bool failed;
+
+	(void)state;
+	assert_int_equal(libdw_child_new(find_code, NULL, &c), 0);
+	walk_from(c, LEAF, stack, 6, &walk);
+	assert_int_equal(getrusage(RUSAGE_CHILDREN, &before), 0);
+	early = true;
+	walk_slowly(c, &cost, &failed);
+	early = false;
+	assert_int_equal(getrusage(RUSAGE_CHILDREN, &after), 0);
+	assert_true(failed && cost.slowest == IMAGE);
+	assert_true(cost.cpu_ns >= LIBDW_CHILD_EARLY_MS * NS_PER_MS);
+	uint64_t ms = (uint64_t)(after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1000 +
+		      (uint64_t)(after.ru_utime.tv_usec / 1000) -
+		      (uint64_t)(before.ru_utime.tv_usec / 1000);
+
+	assert_true(ms < 2 * LIBDW_CHILD_EARLY_MS);
+	walk_from(c, LEAF, stack, 6, &walk);
+	assert_int_equal(walk.n, 3);
+	walk_free(&walk);
+	libdw_child_free(c);
 }
 
 static void a_busy_child_ends_with_its_parent(void **state)
@@ -485,6 +529,7 @@ int main(void)
 		cmocka_unit_test(hostile_rules_end_only_the_child),
 		cmocka_unit_test(a_walk_that_lacks_memory_costs_the_next_one_nothing),
 		cmocka_unit_test(a_busy_child_ends_with_its_parent),
+		cmocka_unit_test(a_walk_can_end_early),
 		cmocka_unit_test(the_child_keeps_no_other_files),
 		cmocka_unit_test(a_walk_has_a_limit_of_cpu_time),
 		cmocka_unit_test(long_entries_are_refused),
