@@ -33,6 +33,12 @@ int hashmap_entry(struct hashmap *m, uint64_t key, uint32_t fresh, uint32_t **re
 /* Removes the key, if it is there. Pointers to values become invalid. */
 void hashmap_remove(struct hashmap *m, uint64_t key);
 
+/* Bytes of memory that the map takes. */
+static inline size_t hashmap_bytes(const struct hashmap *m)
+{
+	return m->nslots * sizeof(*m->slots);
+}
+
 void hashmap_free(struct hashmap *m);
 
 #endif

@@ -26,6 +26,9 @@ int vec_grow(void **v, size_t *cap, size_t elem_bytes, size_t need);
 /* Appends one element by value. 0 or -ENOMEM. */
 #define vec_push(vec, value) (vec_reserve(vec, 1) ? -ENOMEM : ((vec)->v[(vec)->len++] = (value), 0))
 
+/* Bytes of memory that the array takes. */
+#define vec_bytes(vec) ((vec)->cap * sizeof(*(vec)->v))
+
 /* Frees the storage and leaves an empty array. */
 #define vec_free(vec)                        \
 	do {                                 \

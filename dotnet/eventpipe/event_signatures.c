@@ -24,11 +24,14 @@ struct event_signatures {
 	struct opener *opener;
 	pid_t pid;
 	uint64_t bytes; /* bytes of metadata read */
+	struct share *memory;
+	uint64_t counted; /* bytes in memory */
 	VEC(struct event_module) modules;
 	struct hashmap by_key; /* by rundown_module_key */
 };
 
-int event_signatures_new(struct opener *o, pid_t pid, struct event_signatures **ret_signatures)
+int event_signatures_new(struct opener *o, pid_t pid, struct share *memory,
+			 struct event_signatures **ret_signatures)
 {
 	struct event_signatures *s = calloc(1, sizeof(*s));
 
@@ -36,6 +39,7 @@ int event_signatures_new(struct opener *o, pid_t pid, struct event_signatures **
 		return -ENOMEM;
 	s->opener = o;
 	s->pid = pid;
+	s->memory = memory;
 	*ret_signatures = s;
 	return 0;
 }
@@ -54,6 +58,7 @@ void event_signatures_free(struct event_signatures *s)
 		event_module_free(&s->modules.v[i]);
 	vec_free(&s->modules);
 	hashmap_free(&s->by_key);
+	share_release(s->memory, &s->counted);
 	free(s);
 }
 
@@ -97,6 +102,8 @@ static int event_module_open(struct event_signatures *s, const struct rundown_mo
 		r = -ENOENT;
 	if (!r && s->bytes + cli.metadata.bytes > EVENT_SIGNATURES_BYTES_MAX)
 		r = -E2BIG;
+	if (!r)
+		r = share_count(s->memory, &s->counted, s->bytes + cli.metadata.bytes);
 	/*
 	 * Count also metadata that turns out to be invalid. A target may have any number of files.
 	 */

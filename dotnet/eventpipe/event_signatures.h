@@ -17,8 +17,12 @@
 
 struct event_signatures;
 
-/* Prepares for process pid; o is borrowed until event_signatures_free. 0, -ENOMEM. */
-int event_signatures_new(struct opener *o, pid_t pid, struct event_signatures **ret_signatures);
+/*
+ * Prepares for process pid; o and memory are borrowed until event_signatures_free. memory counts
+ * the metadata; NULL: no limit but the above. 0, -ENOMEM.
+ */
+int event_signatures_new(struct opener *o, pid_t pid, struct share *memory,
+			 struct event_signatures **ret_signatures);
 void event_signatures_free(struct event_signatures *s);
 
 /*

@@ -47,6 +47,7 @@ struct nettrace {
 	struct hashmap stack_by_id;
 	struct hashmap sequences; /* last number of each capturing thread */
 	struct nettrace_stats stats;
+	uint64_t counted; /* bytes in listener.memory */
 };
 
 int nettrace_new(const struct nettrace_listener *listener, struct nettrace **ret_trace)
@@ -72,6 +73,7 @@ void nettrace_free(struct nettrace *n)
 	vec_free(&n->stacks);
 	hashmap_free(&n->stack_by_id);
 	hashmap_free(&n->sequences);
+	share_release(n->listener.memory, &n->counted);
 	free(n);
 }
 
@@ -88,6 +90,19 @@ struct nettrace_stats nettrace_stats(const struct nettrace *n)
 static int nettrace_fail(struct nettrace *n, int code, const char *what, size_t at)
 {
 	return parse_fail(&n->why, code, what, n->stream_at + n->taken + at);
+}
+
+/* Counts the memory that is kept. */
+static int nettrace_count_memory(struct nettrace *n)
+{
+	size_t bytes = vec_bytes(&n->in) + n->text.total_bytes + vec_bytes(&n->kinds) +
+		       hashmap_bytes(&n->kind_by_id) + vec_bytes(&n->stack_bytes) +
+		       vec_bytes(&n->stacks) + hashmap_bytes(&n->stack_by_id) +
+		       hashmap_bytes(&n->sequences);
+
+	return share_count(n->listener.memory, &n->counted, bytes)
+		       ? nettrace_fail(n, -ENOMEM, "too little memory is left for its events", 0)
+		       : 0;
 }
 
 static uint64_t nettrace_ns(const struct nettrace *n, uint64_t ticks)
@@ -200,12 +215,12 @@ static int nettrace_take_blobs(struct nettrace *n, const unsigned char *body, si
 		int more = nettrace_blobs_next(&blobs, &blob);
 
 		if (!more)
-			return 0;
+			return nettrace_count_memory(n);
 		if (more < 0)
 			r = more;
 		else if (!metadata)
 			r = nettrace_take_event(n, &blob);
-		else if ((r = nettrace_add_kind(n, &blob, at)))
+		else if ((r = nettrace_add_kind(n, &blob, at)) || (r = nettrace_count_memory(n)))
 			return r;
 	}
 	return r == -EBADMSG ? nettrace_fail(n, r, "a block of events is damaged", blobs.r.fail_at)
@@ -241,6 +256,8 @@ static int nettrace_take_stacks(struct nettrace *n, const unsigned char *body, s
 		if (bytes)
 			memcpy(n->stack_bytes.v + n->stack_bytes.len, addrs, bytes);
 		n->stack_bytes.len += bytes;
+		if (nettrace_count_memory(n))
+			return -ENOMEM;
 	}
 	return r.failed ? nettrace_fail(n, -EBADMSG, "a block of stacks is damaged", r.fail_at) : 0;
 }
@@ -396,6 +413,7 @@ int nettrace_feed(struct nettrace *n, const void *data, size_t len, struct parse
 		} else if (len) {
 			memcpy(n->in.v + n->in.len, data, len);
 			n->in.len += len;
+			r = nettrace_count_memory(n);
 		}
 	}
 	while (!r && !n->ended) {

@@ -6,9 +6,10 @@
 #ifndef DOTNET_EVENTPIPE_NETTRACE_H
 #define DOTNET_EVENTPIPE_NETTRACE_H
 
+#include "base/share.h"
 #include "dotnet/eventpipe/nettrace_blob.h"
 
-#define NETTRACE_BLOCK_MAX ((size_t)64 << 20) /* bytes; runtimes write about 100 KB at most */
+#define NETTRACE_BLOCK_MAX ((size_t)8 << 20) /* bytes; runtimes write about 100 KB at most */
 #define NETTRACE_KINDS_MAX 65536
 #define NETTRACE_KIND_TEXT_MAX ((size_t)16 << 20) /* bytes of all names */
 #define NETTRACE_STACKS_MAX ((size_t)64 << 20)    /* bytes of stacks between two sequence points */
@@ -35,6 +36,7 @@ struct nettrace_listener {
 	int (*trace)(void *ctx, const struct nettrace_trace *trace); /* may be NULL */
 	int (*event)(void *ctx, const struct nettrace_event *event);
 	void *ctx;
+	struct share *memory; /* borrowed: counts what is kept; NULL: only the limits above */
 };
 
 struct nettrace_stats {
@@ -52,8 +54,8 @@ void nettrace_free(struct nettrace *n);
 
 /*
  * Takes the next bytes of the stream. 0; -EBADMSG: not nettrace, another version, or damaged;
- * -E2BIG; -ENOMEM; the listener's result. After an error it takes no more bytes and returns the
- * same error.
+ * -E2BIG: over a limit above; -ENOMEM; the listener's result. After an error it takes no more bytes
+ * and returns the same error.
  */
 int nettrace_feed(struct nettrace *n, const void *data, size_t len, struct parse_error *err);
 

@@ -25,8 +25,8 @@
 #define LEVEL_VERBOSE 5 /* at level 4 the runtime reports no methods */
 
 #define ASSEMBLY_COLLECTIBLE 0x8 /* in the flags of an assembly */
-
-#define NO_ROOM UINT32_MAX /* no room in the table for what has this id */
+#define RUNDOWN_MODULE_BYTES 256 /* about, of a module or assembly besides its texts */
+#define NO_ROOM UINT32_MAX       /* no room in the table for what has this id */
 
 /* Events of the runtime's own provider. */
 enum {
@@ -75,6 +75,8 @@ struct rundown {
 	struct outbuf pending_text, line; /* line: the name being made */
 	struct session *live;
 	struct rundown_stats stats;
+	uint64_t counted;     /* bytes in listener.memory */
+	struct share streams; /* memory of sessions: what only improves names must not end them */
 };
 
 int rundown_new(struct opener *o, pid_t pid, const struct rundown_listener *listener,
@@ -87,6 +89,7 @@ int rundown_new(struct opener *o, pid_t pid, const struct rundown_listener *list
 	r->opener = o;
 	r->pid = pid;
 	r->listener = *listener;
+	r->streams.of = listener->memory ? listener->memory->of : NULL;
 	r->pending_text = outbuf_to(-1);
 	r->line = outbuf_to(-1);
 	*ret_rundown = r;
@@ -106,7 +109,21 @@ void rundown_free(struct rundown *r)
 	outbuf_close(&r->pending_text);
 	outbuf_close(&r->line);
 	arena_free(&r->arena);
+	share_release(r->listener.memory, &r->counted);
 	free(r);
+}
+
+/* Counts the memory that is kept, and `more`. False: too little is left. */
+static bool rundown_has_memory(struct rundown *r, size_t more)
+{
+	size_t bytes = r->arena.total_bytes + vec_bytes(&r->modules) + vec_bytes(&r->assemblies) +
+		       hashmap_bytes(&r->module_by_id) + hashmap_bytes(&r->assembly_by_id) +
+		       r->pending.len * sizeof(*r->pending.v) + r->pending_text.len;
+
+	bool fits = !share_count(r->listener.memory, &r->counted, bytes + more);
+
+	r->stats.refused += !fits;
+	return fits;
 }
 
 uint64_t rundown_module_key(const struct rundown_module *module)
@@ -181,7 +198,8 @@ static int rundown_assembly(struct rundown *r, struct reader *event)
 	reader_skip(event, 8 + 8);
 	r->stats.collectible += (reader_u32(event) & ASSEMBLY_COLLECTIBLE) != 0;
 	rundown_utf8(event, &text);
-	if (!event->failed && r->assemblies.len >= RUNDOWN_MODULES_MAX) {
+	if (!event->failed && (r->assemblies.len >= RUNDOWN_MODULES_MAX ||
+			       !rundown_has_memory(r, text.len + RUNDOWN_MODULE_BYTES))) {
 		rundown_forget(&r->assembly_by_id, id);
 	} else if (!event->failed) {
 		outbuf_char(&text, 0);
@@ -208,7 +226,8 @@ static int rundown_module(struct rundown *r, const struct nettrace_event *e, str
 	struct rundown_module *m = &known.module;
 
 	m->id = reader_u64(event);
-	if (r->modules.len >= RUNDOWN_MODULES_MAX) {
+	if (r->modules.len >= RUNDOWN_MODULES_MAX ||
+	    !rundown_has_memory(r, reader_left(event) + RUNDOWN_MODULE_BYTES)) {
 		if (!event->failed)
 			rundown_forget(&r->module_by_id, m->id);
 		return 0;
@@ -311,8 +330,10 @@ int rundown_flush(struct rundown *r)
 
 	for (size_t i = 0; i < r->pending.len && !error; i++)
 		error = rundown_report(r, &r->pending.v[i]);
-	r->pending.len = 0;
-	r->pending_text.len = 0;
+	vec_free(&r->pending);
+	outbuf_close(&r->pending_text);
+	r->pending_text = outbuf_to(-1);
+	(void)rundown_has_memory(r, 0);
 	return error;
 }
 
@@ -351,8 +372,12 @@ static int rundown_method(struct rundown *r, const struct nettrace_event *e, str
 		return too_many ? -E2BIG : 0;
 	}
 	/* Keep the order, because the latest method at an address is valid. */
-	if (r->pending.len || !rundown_find_module(r, p.module_id))
-		return vec_push(&r->pending, p);
+	if (r->pending.len || !rundown_find_module(r, p.module_id)) {
+		int error = vec_push(&r->pending, p);
+
+		/* Names without an assembly are better than none. */
+		return error || rundown_has_memory(r, 0) ? error : rundown_flush(r);
+	}
 	int error = rundown_report(r, &p);
 
 	r->pending_text.len = p.text;
@@ -487,7 +512,8 @@ static int rundown_once(struct rundown *r, uint64_t keywords, bool exact, uint64
 						.rundown = keywords,
 						.rundown_exact = exact,
 						.buffer_mb = RUNDOWN_BUFFER_MB};
-	const struct nettrace_listener listener = {.event = rundown_event, .ctx = r};
+	const struct nettrace_listener listener = {
+		.event = rundown_event, .ctx = r, .memory = &r->streams};
 	struct session *s;
 	int error = session_begin(r->opener, r->pid, &request, &listener, deadline_ns, &s, err);
 
@@ -530,7 +556,8 @@ int rundown_live_begin(struct rundown *r, bool il_maps, uint64_t deadline_ns,
 	};
 	const struct session_request request = {
 		.providers = &runtime, .nproviders = 1, .buffer_mb = RUNDOWN_BUFFER_MB};
-	const struct nettrace_listener listener = {.event = rundown_event, .ctx = r};
+	const struct nettrace_listener listener = {
+		.event = rundown_event, .ctx = r, .memory = &r->streams};
 
 	if (r->live) {
 		*err = (struct port_error){.code = -EBUSY,

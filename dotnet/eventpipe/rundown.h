@@ -68,6 +68,11 @@ struct rundown_listener {
 	int (*signature)(void *ctx, const struct rundown_module *module, uint32_t token,
 			 const char *name, size_t len, struct outbuf *out);
 	void *ctx;
+	/*
+	 * Borrowed: counts the memory of the process's events; NULL: only the limits above. With
+	 * too little left, modules are unknown and methods do not wait for them.
+	 */
+	struct share *memory;
 };
 
 struct rundown_stats {
@@ -76,6 +81,7 @@ struct rundown_stats {
 	uint64_t inexact;     /* signatures made from the event's text */
 	uint64_t no_module;   /* methods without an assembly's name, excluding dynamic ones */
 	uint64_t bad;         /* damaged events */
+	uint64_t refused;     /* modules, assemblies and waits of methods: too little memory */
 	struct nettrace_stats stream;
 };
 

@@ -21,6 +21,8 @@ struct session {
 	uint64_t id;
 	struct nettrace *trace;
 	bool at_end, has_more;
+	struct share *memory; /* of the listener */
+	uint64_t counted;     /* bytes in it */
 	unsigned char buf[SESSION_READ_BYTES];
 };
 
@@ -109,6 +111,11 @@ int session_begin(struct opener *o, pid_t pid, const struct session_request *req
 		return session_fail(err, -ENOMEM, "cannot create a session");
 	s->pid = pid;
 	s->fd = -1;
+	s->memory = listener->memory;
+	if (share_count(s->memory, &s->counted, sizeof(*s))) {
+		session_free(s);
+		return session_fail(err, -ENOMEM, "too little memory is left for its events");
+	}
 	if (nettrace_new(listener, &s->trace)) {
 		session_free(s);
 		return session_fail(err, -ENOMEM, "cannot create a session");
@@ -142,6 +149,7 @@ void session_free(struct session *s)
 	if (!s)
 		return;
 	cleanup_close(&s->fd);
+	share_release(s->memory, &s->counted);
 	nettrace_free(s->trace);
 	free(s);
 }

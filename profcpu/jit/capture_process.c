@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/descriptor_budget.h"
 #include "base/remedy.h"
+#include "container/memory_left.h"
 #include "symbols/jit/users.h"
 
 #include <errno.h>
@@ -160,6 +161,9 @@ static int process_begin(struct jit_processes *all, struct jit_process *p,
 		jit_methods_writer_runtime(p->target.out, p->version);
 	p->target.pid = p->pid;
 	p->target.opener = all->opener;
+	if (!all->memory.limit)
+		all->memory.limit = memory_left() / 4;
+	p->target.memory.of = &all->memory;
 	p->target.lines = all->lines;
 	p->target.automatic = all->names == JIT_NAMES_AUTO;
 	p->target.ended = p->target.more = p->target.frees = false;

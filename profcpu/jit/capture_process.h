@@ -66,7 +66,8 @@ struct jit_processes {
 	int unseen_error;
 	pid_t unseen_pid; /* the one with unseen_error */
 	uint64_t turn_ns; /* CLOCK_MONOTONIC: when the next late or slow process has its turn */
-	size_t users_left_out; /* processes whose user was over JIT_USERS_MAX */
+	struct share_total memory; /* for events: a quarter of what is left at first */
+	size_t users_left_out;     /* processes whose user was over JIT_USERS_MAX */
 };
 
 /*

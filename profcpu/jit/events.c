@@ -68,12 +68,13 @@ int jit_events_new(struct jit_target *t, struct jit_known *known, struct jit_eve
 	struct jit_events *e = calloc(1, sizeof(*e));
 	struct rundown_listener listener = {
 		.method = take_method, .gone = take_gone, .signature = put_signature, .ctx = e};
-	int r = e ? event_signatures_new(t->opener, t->pid, &e->signatures) : -ENOMEM;
+	int r = e ? event_signatures_new(t->opener, t->pid, &t->memory, &e->signatures) : -ENOMEM;
 
 	if (!r) {
 		e->target = t;
 		e->known = known;
 		e->maps.out = t->out;
+		e->maps.memory = known->memory = listener.memory = &t->memory;
 		/* Older runtimes send maps without a request. */
 		listener.il_map = t->lines ? take_il_map : NULL;
 		r = rundown_new(t->opener, t->pid, &listener, &e->rundown);

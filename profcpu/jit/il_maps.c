@@ -18,6 +18,17 @@ void jit_il_maps_free(struct jit_il_maps *m)
 	hashmap_free(&m->by_start);
 	hashmap_free(&m->modules);
 	arena_free(&m->waiting);
+	share_release(m->memory, &m->counted);
+}
+
+/* Counts the memory that is kept, and `more`. False: too little is left. */
+static bool has_memory(struct jit_il_maps *m, size_t more)
+{
+	size_t bytes = vec_bytes(&m->bodies) + hashmap_bytes(&m->by_id) +
+		       hashmap_bytes(&m->by_start) + hashmap_bytes(&m->modules) +
+		       m->waiting.total_bytes + vec_bytes(&m->points);
+
+	return !share_count(m->memory, &m->counted, bytes + more);
 }
 
 /* Finds or adds a body. *ret_body NULL: it is new, and there is no room. */
@@ -37,7 +48,7 @@ static int find_body(struct jit_il_maps *m, uint64_t method_id, uint64_t code_id
 			return 0;
 		}
 	}
-	if (m->bodies.len >= JIT_METHODS_MAX)
+	if (m->bodies.len >= JIT_METHODS_MAX || !has_memory(m, sizeof(fresh)))
 		return 0;
 	if (vec_push(&m->bodies, fresh) || hashmap_put(&m->by_id, key, (uint32_t)m->bodies.len - 1))
 		return -ENOMEM;
@@ -133,12 +144,14 @@ static uint32_t u32_at(const unsigned char *p, size_t i)
 /* Keeps a map until its method comes. */
 static int wait_for_method(struct jit_il_maps *m, struct jit_il_body *b, size_t n)
 {
-	if (m->waiting.total_bytes + n * sizeof(*b->points) > JIT_IL_MAPS_WAITING_MAX)
+	size_t bytes = n * sizeof(*b->points);
+
+	if (m->waiting.total_bytes + bytes > JIT_IL_MAPS_WAITING_MAX || !has_memory(m, bytes))
 		return 0;
-	b->points = arena_alloc(&m->waiting, n * sizeof(*b->points) + 1);
+	b->points = arena_alloc(&m->waiting, bytes + 1);
 	if (!b->points)
 		return -ENOMEM;
-	memcpy(b->points, m->points.v, n * sizeof(*b->points));
+	memcpy(b->points, m->points.v, bytes);
 	b->npoints = n;
 	return 0;
 }

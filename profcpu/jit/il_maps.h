@@ -23,7 +23,7 @@ struct jit_il_body {
 	size_t npoints;
 };
 
-/* A struct that is zeroed, except out, is empty. */
+/* A struct that is zeroed, except out and memory, is empty. */
 struct jit_il_maps {
 	struct jit_methods_writer *out; /* borrowed */
 	VEC(struct jit_il_body) bodies;
@@ -31,6 +31,8 @@ struct jit_il_maps {
 	struct hashmap modules; /* rundown_module_key -> number in the file */
 	struct arena waiting;
 	VEC(struct il_point) points; /* of the current map */
+	struct share *memory;        /* borrowed: counts all this; NULL: no limit */
+	uint64_t counted;            /* bytes in it */
 };
 
 void jit_il_maps_free(struct jit_il_maps *m);

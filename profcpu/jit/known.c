@@ -2,18 +2,32 @@
 
 #include "symbols/jit/methods.h"
 
+/* A split takes so many bytes for each byte of methods. */
+#define KNOWN_SPLIT 5
+
 void jit_known_free(struct jit_known *k)
 {
 	vec_free(&k->methods);
 	ranges_free(&k->pieces);
+	share_release(k->memory, &k->counted);
+}
+
+/* Makes room for one more method, with the memory to split all of them. */
+static bool has_room(struct jit_known *k)
+{
+	return k->methods.len < JIT_METHODS_MAX && !vec_reserve(&k->methods, 1) &&
+	       !share_count(k->memory, &k->counted, KNOWN_SPLIT * vec_bytes(&k->methods));
 }
 
 void jit_known_add(struct jit_known *k, uint64_t start, uint32_t bytes)
 {
 	if (!bytes || bytes > UINT64_MAX - start || k->over)
 		return;
-	k->over = k->methods.len >= JIT_METHODS_MAX ||
-		  vec_push(&k->methods, ((struct range){.start = start, .bytes = bytes}));
+	k->over = !has_room(k);
+	if (!k->over)
+		k->methods.v[k->methods.len++] = (struct range){.start = start, .bytes = bytes};
+	else
+		jit_known_free(k);
 }
 
 void jit_known_flush(struct jit_known *k)

@@ -3,6 +3,7 @@
 #define PROFCPU_JIT_KNOWN_H
 
 #include "base/ranges.h"
+#include "base/share.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +12,9 @@
 struct jit_known {
 	VEC(struct range) methods;
 	struct range_pieces pieces; /* of the flushed methods */
-	bool over;                  /* over the limit: all addresses count as known */
+	bool over;                  /* over a limit: all addresses count as known */
+	struct share *memory;       /* borrowed: counts the methods; NULL: no limit */
+	uint64_t counted;           /* bytes in it */
 };
 
 void jit_known_free(struct jit_known *k);

@@ -107,12 +107,15 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 	return 0;
 }
 
-/* Reports events that were lost or damaged. */
+/* Reports events that were lost, damaged or not kept. */
 static void report_lost(const struct way *w, char *why)
 {
 	struct rundown_stats stats = rundown_stats(w->rundown);
 	char text[128];
 
+	if (stats.refused)
+		jit_way_add_why(why, "too little memory was left for its events: names may lack "
+				     "assemblies");
 	if (!stats.stream.lost && !stats.bad)
 		return;
 	snprintf(text, sizeof(text),

@@ -148,7 +148,7 @@ static int methods(struct opener *o, pid_t pid, const char *path, bool live, boo
 	snprintf(r2r_path, sizeof(r2r_path), "%s.r2r", path);
 	sink.map = fopen(path, "w");
 	sink.r2r = fopen(r2r_path, "w");
-	if (!sink.map || !sink.r2r || event_signatures_new(o, pid, &sink.signatures) ||
+	if (!sink.map || !sink.r2r || event_signatures_new(o, pid, NULL, &sink.signatures) ||
 	    rundown_new(o, pid, &listener, &r))
 		return 1;
 	int error = live ? listen_live(r, list, &e) : rundown_snapshot(r, false, deadline(), &e);

@@ -34,7 +34,7 @@ static void unreadable_modules_give_no_names(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "MZ no image", 11), 11);
 	assert_int_equal(opener_new(&o), 0);
-	assert_int_equal(event_signatures_new(o, getpid(), &s), 0);
+	assert_int_equal(event_signatures_new(o, getpid(), NULL, &s), 0);
 	assert_int_equal(put(s, 1, "", 0x06000001), -ENOENT);
 	assert_int_equal(put(s, 2, "relative.dll", 0x06000001), -ENOENT);
 	assert_int_equal(put(s, 3, "/no/such.dll", 0x06000001), -ENOENT);

@@ -39,11 +39,13 @@ static struct nettrace_stats stats;
 static struct parse_error err;
 static bool ended;
 
+static struct share *memory; /* of the next streams */
+
 /* Feeds a stream in pieces of `step` bytes; `received` gets the events. */
 static int read_stream(const struct outbuf *o, size_t len, size_t step, int *give)
 {
 	const struct nettrace_listener listener = {
-		.trace = on_trace, .event = on_event, .ctx = give};
+		.trace = on_trace, .event = on_event, .ctx = give, .memory = memory};
 	struct nettrace *n;
 	int r = 0;
 
@@ -330,6 +332,43 @@ static void damage_and_excessive_sizes_end_the_reading(void **state)
 	outbuf_close(&o);
 }
 
+/* A long block, and short ones that fill the tables. */
+static void streams_take_their_share_of_memory(void **state)
+{
+	struct share_total total = {.limit = SHARE_SMALL};
+	struct share share = {.of = &total};
+	struct outbuf o = outbuf_to(-1), stacks = outbuf_to(-1), zeros = outbuf_to(-1);
+
+	(void)state;
+	memory = &share;
+	nt_head(&o);
+	nt_trace(&o, NS_PER_S);
+	size_t at = o.len;
+
+	for (size_t i = 0; i < SHARE_SMALL + 1; i++)
+		outbuf_char(&zeros, 0);
+	nt_block(&o, "Other", &zeros);
+	assert_int_equal(read_stream(&o, o.len, 1 << 16, NULL), -ENOMEM);
+	assert_string_equal(err.what, "too little memory is left for its events");
+	assert_int_equal(total.taken, 0);
+	/* Empty stacks. */
+	ipc_put_u32(&stacks, 1);
+	ipc_put_u32(&stacks, 1 << 17);
+	for (size_t i = 0; i < 1 << 17; i++)
+		ipc_put_u32(&stacks, 0);
+	o.len = at;
+	nt_block(&o, "StackBlock", &stacks);
+	nt_end(&o);
+	assert_int_equal(read_stream(&o, o.len, 1 << 16, NULL), -ENOMEM);
+	assert_string_equal(err.what, "too little memory is left for its events");
+	assert_int_equal(share.taken, 0);
+	total.limit = 4 * SHARE_SMALL;
+	assert_int_equal(read_stream(&o, o.len, 1 << 16, NULL), 0);
+	assert_true(ended);
+	memory = NULL;
+	outbuf_close(&o);
+}
+
 static void an_error_of_the_listener_ends_the_reading(void **state)
 {
 	struct outbuf o = make(true, NS_PER_S);
@@ -354,6 +393,7 @@ int main(void)
 		cmocka_unit_test(blocks_of_unknown_types_are_skipped),
 		cmocka_unit_test(other_bytes_are_refused),
 		cmocka_unit_test(damage_and_excessive_sizes_end_the_reading),
+		cmocka_unit_test(streams_take_their_share_of_memory),
 		cmocka_unit_test(an_error_of_the_listener_ends_the_reading),
 	};
 

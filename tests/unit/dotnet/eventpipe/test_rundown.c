@@ -53,12 +53,15 @@ static int exact(void *ctx, const struct rundown_module *module, uint32_t token,
 	return 0;
 }
 
+static struct share *memory; /* of the next rundowns */
+
 static struct rundown *begin_rundown(bool with_signature)
 {
 	struct rundown_listener listener = {.method = on_method,
 					    .gone = on_gone,
 					    .il_map = on_il_map,
-					    .signature = with_signature ? exact : NULL};
+					    .signature = with_signature ? exact : NULL,
+					    .memory = memory};
 	struct rundown *r = NULL;
 
 	outbuf_close(&received);
@@ -206,13 +209,27 @@ static void damaged_events_are_counted_and_skipped(void **state)
 	rundown_free(r);
 }
 
+/* A method with empty texts, of a module that never comes. */
+static int take_without_module(struct rundown *r, uint64_t start)
+{
+	struct outbuf p = outbuf_to(-1);
+
+	ipc_put_u64(&p, 1);
+	ipc_put_u64(&p, UINT64_MAX);
+	ipc_put_u64(&p, start);
+	ipc_put_u32(&p, 1);
+	ipc_put_u64(&p, 0);
+	for (int i = 0; i < 3; i++)
+		nt_text(&p, "");
+	return take(r, FAKE_RUNDOWN, 144, 1, p);
+}
+
 /* A hostile runtime cannot make us use unbounded memory. */
 static void endless_modules_and_methods_cost_bounded_memory(void **state)
 {
 	enum { PATH_BYTES = 32000, MODULES = 3000 };
 	static char path[PATH_BYTES + 1];
 	struct rundown *r = begin_rundown(false);
-	struct outbuf last;
 	int error = 0;
 	size_t n = 0;
 
@@ -235,18 +252,8 @@ static void endless_modules_and_methods_cost_bounded_memory(void **state)
 	assert_string_equal(received_text(), "there 5 1000+40 code 0 token 1  pdb 0: bool [A] "
 					     "N.T`1[System.__Canon]::M()[Unknown]\n");
 	/* Methods of a module that never comes, with empty texts. */
-	while (!error && n <= RUNDOWN_PENDING_MAX) {
-		last = outbuf_to(-1);
-		ipc_put_u64(&last, 1);
-		ipc_put_u64(&last, UINT64_MAX);
-		ipc_put_u64(&last, n++);
-		ipc_put_u32(&last, 1);
-		ipc_put_u64(&last, 0);
-		nt_text(&last, "");
-		nt_text(&last, "");
-		nt_text(&last, "");
-		error = take(r, FAKE_RUNDOWN, 144, 1, last);
-	}
+	while (!error && n <= RUNDOWN_PENDING_MAX)
+		error = take_without_module(r, n++);
 	assert_int_equal(error, -E2BIG);
 	assert_int_equal(n, RUNDOWN_PENDING_MAX + 1);
 	rundown_free(r);
@@ -261,6 +268,34 @@ static void put_module(struct rundown *r, uint64_t id)
 	ipc_put_u64(&p, 0);
 	nt_text(&p, "/b.dll");
 	assert_int_equal(take(r, FAKE_RUNTIME, 152, 1, p), 0);
+}
+
+/* Without memory to wait for their modules, methods are reported at once. */
+static void little_memory_costs_modules_but_no_methods(void **state)
+{
+	enum { METHODS = 100000, MODULES = 50000 };
+	struct share_total total = {.limit = 8 << 20};
+	struct share share = {.of = &total};
+
+	(void)state;
+	memory = &share;
+	struct rundown *r = begin_rundown(false);
+
+	memory = NULL;
+	for (uint64_t i = 0; i < MODULES; i++)
+		put_module(r, i);
+	assert_true(share.taken > SHARE_SMALL / 2 && share.taken <= total.limit / 2);
+	for (uint64_t i = 0; i < METHODS; i++) {
+		assert_int_equal(take_without_module(r, i), 0);
+		assert_true(share.taken <= total.limit / 2);
+		received.len = 0;
+	}
+	assert_int_equal(rundown_flush(r), 0);
+	assert_int_equal(rundown_stats(r).methods, METHODS);
+	assert_true(rundown_stats(r).refused > 0);
+	rundown_free(r);
+	assert_int_equal(share.taken, 0);
+	assert_int_equal(total.taken, 0);
 }
 
 /* In a full table a reused id does not get its old module. */
@@ -558,6 +593,7 @@ int main(void)
 		cmocka_unit_test(loads_and_unloads_have_their_time),
 		cmocka_unit_test(damaged_events_are_counted_and_skipped),
 		cmocka_unit_test(endless_modules_and_methods_cost_bounded_memory),
+		cmocka_unit_test(little_memory_costs_modules_but_no_methods),
 		cmocka_unit_test(a_full_table_names_no_wrong_assembly),
 		cmocka_unit_test(a_session_is_read_during_its_stop),
 		cmocka_unit_test(assemblies_are_listed_without_methods),
