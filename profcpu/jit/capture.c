@@ -322,6 +322,11 @@ void jit_capture_want_lines(struct jit_capture *c)
 	c->shared.lines = true;
 }
 
+void jit_capture_limit_bytes(struct jit_capture *c, uint64_t bytes)
+{
+	c->shared.disk.limit = bytes / 2 + 1; /* with the reserve for small processes */
+}
+
 int jit_capture_start(struct jit_capture *c, bool all)
 {
 	int r;

@@ -25,6 +25,12 @@ int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_c
 void jit_capture_want_lines(struct jit_capture *c);
 
 /*
+ * Call it before the start: names take about these bytes at most. Without it, half of the disk's
+ * free space.
+ */
+void jit_capture_limit_bytes(struct jit_capture *c, uint64_t bytes);
+
+/*
  * Starts the thread. Signals that the caller has blocked stay blocked in it. all: watch every
  * process of the machine. Returns 0 or -errno.
  */

@@ -22,6 +22,8 @@
 #define PROCESS_STEP_SHARE 100
 /* Factor on that share if code is freed or the process is young, because it may end soon. */
 #define PROCESS_STEP_HURRY 5
+/* A process with more events waits so many times as long as the last step took. */
+#define PROCESS_MORE_SHARE 9
 #define PROCESS_FREES_NS (5 * NS_PER_S) /* time after code was freed */
 #define PROCESS_YOUNG_NS (2 * NS_PER_S) /* age since the process was added */
 /* After a turn that gave no names, the next one waits 20 times as long as it took. */
@@ -81,10 +83,24 @@ static void process_write_failed(struct jit_process *p, int error)
 {
 	char why[JIT_WAY_WHY_BYTES];
 
+	p->over_share = error == -E2BIG;
 	snprintf(why, sizeof(why), "they cannot all be written to the recording: %s%s",
-		 strerror(-error), remedy_for(error));
+		 p->over_share ? "they would take more than their share of the disk, or of "
+				 "--max-size"
+			       : strerror(-error),
+		 p->over_share ? "" : remedy_for(error));
 	process_add_failure(p, why);
 	p->write_failed = true;
+}
+
+/* Bytes that the disk has left. */
+static uint64_t process_disk_left(const struct jit_processes *all)
+{
+	struct statvfs fs;
+
+	/* A file system that counts no blocks, as ramfs, shows no limit. */
+	return fstatvfs(all->dir_fd, &fs) || !fs.f_blocks ? UINT64_MAX
+							  : (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
 void jit_process_release(struct jit_process *p, uint64_t until_ns)
@@ -106,7 +122,7 @@ static void process_write_why(struct jit_processes *all, struct jit_process *p)
 {
 	struct jit_methods_writer *w = p->target.out;
 
-	if (!w && jit_methods_writer_open(all->dir_fd, p->pid, &w))
+	if (!w && jit_methods_writer_open(all->dir_fd, p->pid, NULL, &w))
 		return;
 	jit_methods_writer_why(w, p->why);
 	/* A process that is not followed gets no further lines. */
@@ -149,8 +165,11 @@ static int process_begin(struct jit_processes *all, struct jit_process *p,
 		snprintf(why, JIT_WAY_WHY_BYTES, "%s", strerror(-r));
 		return r;
 	}
+	if (!all->disk.limit)
+		all->disk.limit = process_disk_left(all) / 4;
+	p->target.disk.of = &all->disk;
 	if (is_fresh)
-		r = jit_methods_writer_open(all->dir_fd, p->pid, &p->target.out);
+		r = jit_methods_writer_open(all->dir_fd, p->pid, &p->target.disk, &p->target.out);
 	if (r) {
 		snprintf(why, JIT_WAY_WHY_BYTES, "names cannot be written to the recording: %s",
 			 strerror(-r));
@@ -366,16 +385,6 @@ void jit_process_probe(struct jit_processes *all, struct jit_process *p, uint64_
 		p->next_ns = next_ns;
 }
 
-/* Whether the disk has room for more than perf.data. */
-static bool process_has_room(const struct jit_processes *all)
-{
-	struct statvfs fs;
-
-	/* A file system that counts no blocks, as ramfs, shows no limit. */
-	return fstatvfs(all->dir_fd, &fs) || !fs.f_blocks ||
-	       (uint64_t)fs.f_bavail * fs.f_frsize >= PROCESS_DISK_BYTES;
-}
-
 /*
  * When the next step is due after one that took so much CPU time. The first step finds all older
  * code, so its time predicts nothing.
@@ -392,9 +401,11 @@ static uint64_t process_next(struct jit_process *p, uint64_t took)
 	uint64_t least = frees ? PROCESS_STEP_MIN_NS / PROCESS_STEP_HURRY : PROCESS_STEP_MIN_NS;
 	uint64_t wait = p->stepped ? took * share : 0;
 
-	/* The runtime drops events that are not read in time. */
-	if (p->target.more)
-		return now;
+	/* The runtime drops events that are not read in time. They may take a tenth of a CPU. */
+	if (p->target.more) {
+		wait = took * PROCESS_MORE_SHARE;
+		least = 0;
+	}
 	if (wait < least)
 		wait = least;
 	return now + (wait > JIT_PROCESS_STEP_MAX_NS ? JIT_PROCESS_STEP_MAX_NS : wait);
@@ -431,7 +442,8 @@ void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t
 		p->done = p->replaced = true;
 		return;
 	}
-	if (!process_has_room(all)) {
+	/* perf.data matters more. */
+	if (process_disk_left(all) < PROCESS_DISK_BYTES) {
 		process_write_failed(p, -ENOSPC);
 		process_give_up(all, p, p->target.until_ns);
 		return;

@@ -46,6 +46,7 @@ struct jit_process {
 	bool replaced;        /* done, because its PID executes another program */
 	bool broken;          /* something failed after names began to come */
 	bool write_failed;    /* names could not be written */
+	bool over_share;      /* because they take more than their share of the disk */
 	/* the last try took too long, or needs a reply; repeated in turn, at the latest at the end
 	 */
 	bool late;
@@ -66,8 +67,9 @@ struct jit_processes {
 	int unseen_error;
 	pid_t unseen_pid; /* the one with unseen_error */
 	uint64_t turn_ns; /* CLOCK_MONOTONIC: when the next late or slow process has its turn */
-	struct share_total memory; /* for events: a quarter of what is left at first */
-	size_t users_left_out;     /* processes whose user was over JIT_USERS_MAX */
+	/* For events and names; limits of 0: a quarter of what is left at first. */
+	struct share_total memory, disk;
+	size_t users_left_out; /* processes whose user was over JIT_USERS_MAX */
 };
 
 /*

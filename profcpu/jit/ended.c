@@ -17,7 +17,7 @@ void jit_ended_add(struct jit_ended_list *list, const struct jit_process *p, boo
 
 	memcpy(e.comm, p->comm, sizeof(e.comm));
 	memcpy(e.version, p->version, sizeof(e.version));
-	list->write_failed |= p->write_failed;
+	list->write_failed |= p->write_failed && !p->over_share;
 	e.why = last || list->v.len < JIT_ENDED_MAX ? strdup(p->why) : NULL;
 	if (e.why && !vec_push(&list->v, e))
 		return;

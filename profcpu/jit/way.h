@@ -22,12 +22,12 @@ struct jit_target {
 	pid_t pid;
 	struct opener *opener; /* the capture's own: only its thread uses it */
 	struct jit_methods_writer *out;
-	struct share memory; /* for its events */
-	uint64_t until_ns;   /* CLOCK_MONOTONIC: deadline of each step */
-	bool lines;          /* capture the IL of the code too */
-	bool automatic;      /* the user did not choose the way, so it must be safe */
-	bool ended;          /* the process has probably ended: contact it no more */
-	bool more;           /* out: the last step left some of the data */
+	struct share memory, disk; /* for its events, and for its names in the recording */
+	uint64_t until_ns;         /* CLOCK_MONOTONIC: deadline of each step */
+	bool lines;                /* capture the IL of the code too */
+	bool automatic;            /* the user did not choose the way, so it must be safe */
+	bool ended;                /* the process has probably ended: contact it no more */
+	bool more;                 /* out: the last step left some of the data */
 	/* Out: code was freed since the last step, so code may come and go between two steps. */
 	bool frees;
 };

@@ -99,6 +99,8 @@ static void begin_capture(struct record *rec)
 
 	if (!r && o->jit_lines)
 		jit_capture_want_lines(rec->capture);
+	if (!r && o->max_bytes)
+		jit_capture_limit_bytes(rec->capture, o->max_bytes);
 	for (size_t i = 0; i < n && !r; i++)
 		jit_capture_add_process(rec->capture, targets[i]);
 	if (!r && rec->command.pid)

@@ -30,7 +30,9 @@ struct jit_methods_writer {
 	int fd;
 	uint64_t begun; /* bytes of the file before this writer */
 	uint32_t modules;
-	bool full; /* out.error is that the file has reached its limit */
+	int full;           /* if not 0: out.error because of a limit */
+	struct share *disk; /* NULL also when full */
+	uint64_t counted;   /* bytes in it */
 	struct outbuf out;
 };
 
@@ -41,10 +43,11 @@ void jit_file_name(pid_t pid, char *name)
 
 /* Writing */
 
-/* Whether a line whose name has `bytes` bytes fits below a limit. */
-static bool jit_writer_has_room(const struct jit_methods_writer *w, uint64_t bytes, uint64_t limit)
+/* Whether a line whose name has `bytes` bytes fits below a limit, and into the share. */
+static bool jit_writer_has_room(struct jit_methods_writer *w, uint64_t bytes, uint64_t limit)
 {
-	return w->begun + w->out.written + w->out.len + JIT_FILE_LINE_MAX + bytes <= limit;
+	bytes += w->out.written + w->out.len + JIT_FILE_LINE_MAX;
+	return w->begun + bytes <= limit && !share_count(w->disk, &w->counted, bytes);
 }
 
 /* Stops writing at the limit, because a larger file is not read at all. */
@@ -54,8 +57,8 @@ static void jit_writer_check_limit(struct jit_methods_writer *w, uint64_t len)
 	    jit_writer_has_room(w, 4 * len, JIT_METHODS_FILE_BYTES_MAX - JIT_FILE_WHY_BYTES) ||
 	    outbuf_flush(&w->out))
 		return;
-	w->full = true;
-	w->out.error = -EFBIG;
+	w->out.error = w->full = w->disk ? -E2BIG : -EFBIG;
+	w->disk = NULL;
 }
 
 static void jit_writer_head(struct jit_methods_writer *w, pid_t pid, bool begun)
@@ -77,7 +80,8 @@ static void jit_writer_head(struct jit_methods_writer *w, pid_t pid, bool begun)
 		      (unsigned long long)ticks, (unsigned long long)clock_monotonic_ns());
 }
 
-int jit_methods_writer_open(int dir_fd, pid_t pid, struct jit_methods_writer **ret_writer)
+int jit_methods_writer_open(int dir_fd, pid_t pid, struct share *disk,
+			    struct jit_methods_writer **ret_writer)
 {
 	AUTO_FREE struct jit_methods_writer *w = calloc(1, sizeof(*w));
 	char name[JIT_FILE_NAME_BYTES];
@@ -97,6 +101,7 @@ int jit_methods_writer_open(int dir_fd, pid_t pid, struct jit_methods_writer **r
 	w->out = outbuf_to(fd);
 	w->fd = TAKE_FD(fd);
 	w->begun = (uint64_t)st.st_size;
+	w->disk = disk;
 	jit_writer_head(w, pid, st.st_size > 0);
 	*ret_writer = TAKE_PTR(w);
 	return 0;
@@ -159,7 +164,7 @@ void jit_methods_writer_why(struct jit_methods_writer *w, const char *why)
 	outbuf_str(&w->out, "why ");
 	store_text_put_name(&w->out, why, len);
 	if (w->full && !outbuf_flush(&w->out))
-		w->out.error = -EFBIG;
+		w->out.error = w->full;
 }
 
 void jit_methods_writer_scan(struct jit_methods_writer *w, uint64_t time_ns)

@@ -36,6 +36,7 @@
 #define SYMBOLS_JIT_METHODS_FILE_H
 
 #include "base/error.h"
+#include "base/share.h"
 #include "symbols/jit/methods.h"
 
 #include <stdbool.h>
@@ -49,15 +50,17 @@
 struct jit_methods_writer;
 
 /*
- * Opens PID.methods in a recording's symbols/ to append to it, and writes the process line. Returns
- * 0, -ENOMEM, -errno.
+ * Opens PID.methods in a recording's symbols/ to append to it, and writes the process line. disk
+ * counts the bytes, and is borrowed; NULL: only the limit above. Returns 0, -ENOMEM, -errno.
  */
-int jit_methods_writer_open(int dir_fd, pid_t pid, struct jit_methods_writer **ret_writer);
+int jit_methods_writer_open(int dir_fd, pid_t pid, struct share *disk,
+			    struct jit_methods_writer **ret_writer);
 
 /*
  * Errors of these functions stick; jit_methods_writer_flush returns them. -EFBIG: the file has
- * reached JIT_METHODS_FILE_BYTES_MAX, the most that is read. Room for a "why" line stays. Maps to
- * IL get half of the bytes; further maps are left out.
+ * reached JIT_METHODS_FILE_BYTES_MAX, the most that is read; -E2BIG: it has, or is over its share
+ * of the disk. Room for a "why" line stays. Maps to IL get half of the bytes; further maps are left
+ * out.
  */
 void jit_methods_writer_runtime(struct jit_methods_writer *w, const char *version);
 void jit_methods_writer_why(struct jit_methods_writer *w, const char *why);

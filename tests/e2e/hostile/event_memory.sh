@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Processes that look like .NET send events without end. In a control group of 64 MiB, the recorder keeps the samples of a
-# neighbour, takes at most 48 MiB, and says why names are missing.
+# neighbour, takes at most 48 MiB and says why names are missing. The files of names are limited.
 # Runs alone.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -14,11 +14,12 @@ need python3
 OWN_MIB=48
 
 cat >events.py <<'PY'
-# usage: events.py PROCESSES MODE: block (one that never ends), stacks, pending (methods without a module)
+# usage: events.py PROCESSES MODE: block (one that never ends), stacks, pending (methods without a module), methods
 import ctypes, mmap, os, signal, socket, struct, sys, threading
 mode = sys.argv[2]
 open("libcoreclr.so", "wb").write(os.urandom(65536))
 file = open("libcoreclr.so", "rb")
+"".encode("utf-16le")  # loads it, which another user may not
 os.setgroups([])
 os.setgid(65534)
 os.setuid(65534)
@@ -50,6 +51,15 @@ def flood(c):
     elif mode == 'stacks':
         for i in range(256):
             s.put(b'StackBlock', struct.pack('<II', i * 8, 8) + (struct.pack('<I', 65000) + b's' * 65000) * 8)
+    elif mode == 'methods':
+        def kind(number, event):
+            return blob(0, struct.pack('<I', number) + u16('Microsoft-Windows-DotNETRuntime') + struct.pack('<I', event) +
+                        u16('x') + struct.pack('<QIII', 0, 1, 4, 0))
+        s.events(b'MetadataBlock', kind(1, 143) + kind(2, 152) + kind(3, 154))
+        s.events(b'EventBlock', blob(3, struct.pack('<QQQI', 5, 0, 0, 0) + u16('asm')) +
+                 blob(2, struct.pack('<QQII', 7, 5, 0, 0) + u16('/x/asm.dll')))
+        method = blob(1, struct.pack('<QQQIII', 1, 7, 4096, 16, 1, 0x9) + u16('T' * 20000) + u16('m') + u16('void  ()'))
+        while True: s.events(b'EventBlock', method * 20)
     else:
         kind = struct.pack('<I', 1) + u16('Microsoft-Windows-DotNETRuntimeRundown') + struct.pack('<I', 144) + u16('x')
         s.events(b'MetadataBlock', blob(0, kind + struct.pack('<QIII', 0, 1, 4, 0)))
@@ -86,14 +96,14 @@ PY
 start neighbour setpriv --reuid=65533 --regid=65533 --clear-groups "$BUILD/helpers/workload" deep 20 100
 neighbour=$STARTED
 
-# flood PROCESSES MODE: records such processes and the neighbour. The log is in $2.err, profcpu's largest memory in $MIB.
+# flood PROCESSES MODE [OPTION...]: records such processes and the neighbour. The log is in $2.err, profcpu's largest memory in $MIB.
 flood() {
 	start "fakes.$2" python3 events.py "$1" "$2"
 	all_listen() { [ "$(wc -l <"fakes.$2.log")" -ge "$1" ]; }
 	wait_for 30 all_listen "$1" "$2" || fail "only $(wc -l <"fakes.$2.log") fakes: $(cat "fakes.$2.log")"
 	mapfile -t -O ${#T_FILES[@]} T_FILES < <(cut -d ' ' -f 1 "fakes.$2.log")
 	sleep 1
-	measure "$PROFCPU" collect --record-only --no-download --jit-names=rundown -q -d 4 -o "$2" \
+	measure "$PROFCPU" collect --record-only --no-download --jit-names=rundown -q -d 4 -o "$2" "${@:3}" \
 		-p "$(cut -d ' ' -f 2 "fakes.$2.log" | paste -sd ,),$neighbour"
 	mv err "$2.err"
 	stop "$STARTED"
@@ -108,4 +118,11 @@ grep -q 'too little memory is left for its events' block.err || fail "no reason:
 flood 3 stacks
 grep -q 'too little memory is left for its events' stacks.err || fail "no reason: $(cat stacks.err)"
 flood 1 pending
+! grep -q Traceback "$T"/fakes.*.log || fail "a fake failed: $(cat "$T"/fakes.*.log)"
+# The files of names keep to the limit of the recording.
+flood 3 methods --max-size 8M
+bytes=$(cat methods/symbols/*.methods | wc -c)
+echo "methods: $bytes bytes"
+[ "$bytes" -ge 2000000 ] && [ "$bytes" -le 8388608 ] || fail "methods: $bytes bytes of names with --max-size 8M"
+grep -q 'more than their share of the disk, or of --max-size' methods.err || fail "no reason: $(cat methods.err)"
 exit 0

@@ -50,7 +50,7 @@ static int begin_file(char *dir, struct jit_il_maps *maps)
 	assert_non_null(mkdtemp(dir));
 	int fd = open(dir, O_RDONLY | O_DIRECTORY);
 
-	assert_int_equal(jit_methods_writer_open(fd, getpid(), &maps->out), 0);
+	assert_int_equal(jit_methods_writer_open(fd, getpid(), NULL, &maps->out), 0);
 	return fd;
 }
 

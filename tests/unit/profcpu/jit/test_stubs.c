@@ -66,7 +66,7 @@ static struct jit_methods_writer *new_writer(char *dir)
 	assert_non_null(mkdtemp(dir));
 	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), &out), 0);
+	assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), NULL, &out), 0);
 	snprintf(name, sizeof(name), "%d.methods", getpid());
 	assert_int_equal(unlinkat(dir_fd, name, 0), 0);
 	close(dir_fd);

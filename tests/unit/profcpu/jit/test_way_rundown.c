@@ -90,7 +90,7 @@ static void follow(struct followed *f)
 	f->fake = fake_start(serve);
 	f->target = (struct jit_target){
 		.pid = f->fake.pid, .opener = o, .until_ns = clock_monotonic_ns() + 20 * NS_PER_S};
-	assert_int_equal(jit_methods_writer_open(f->dir_fd, f->fake.pid, &f->target.out), 0);
+	assert_int_equal(jit_methods_writer_open(f->dir_fd, f->fake.pid, NULL, &f->target.out), 0);
 	if (jit_way_rundown.begin(&f->target, &f->state, why))
 		fail_msg("%s", why);
 }

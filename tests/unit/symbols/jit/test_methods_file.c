@@ -23,7 +23,7 @@ static void written_rows_are_read_back(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(dir));
 	fd = open(dir, O_RDONLY | O_DIRECTORY);
-	assert_int_equal(jit_methods_writer_open(fd, getpid(), &w), 0);
+	assert_int_equal(jit_methods_writer_open(fd, getpid(), NULL, &w), 0);
 	jit_methods_writer_way(w, "memory");
 	jit_methods_writer_scan(w, 100);
 	jit_methods_writer_found(w, &method);
@@ -33,7 +33,7 @@ static void written_rows_are_read_back(void **state)
 	jit_methods_writer_found(w, &method);
 	assert_int_equal(jit_methods_writer_flush(w), 0);
 	assert_int_equal(jit_methods_writer_close(w), 0);
-	assert_int_equal(jit_methods_writer_open(fd, getpid(), &w), 0);
+	assert_int_equal(jit_methods_writer_open(fd, getpid(), NULL, &w), 0);
 	method = (struct jit_method){.start = 0x3000,
 				     .bytes = 8,
 				     .source = SYMBOL_RUNDOWN,
@@ -107,7 +107,7 @@ static void code_has_the_il_of_its_rows(void **state)
 	assert_non_null(mkdtemp(dir));
 	fd = open(dir, O_RDONLY | O_DIRECTORY);
 	for (int program = 0; program < 2; program++) {
-		assert_int_equal(jit_methods_writer_open(fd, getpid(), &w), 0);
+		assert_int_equal(jit_methods_writer_open(fd, getpid(), NULL, &w), 0);
 		jit_methods_writer_scan(w, program ? 20 : 10);
 		for (uint64_t i = 0; i < 2; i++) {
 			uint32_t number = jit_methods_writer_module(
@@ -357,7 +357,7 @@ static struct jit_methods_writer *writer_behind(int dir_fd, uint64_t bytes, int 
 	snprintf(name, sizeof(name), "%d.methods", getpid());
 	*ret_fd = openat(dir_fd, name, O_RDWR | O_CREAT, 0600);
 	assert_int_equal(ftruncate(*ret_fd, (off_t)bytes), 0);
-	assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), &w), 0);
+	assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), NULL, &w), 0);
 	return w;
 }
 
@@ -423,7 +423,7 @@ static void a_file_grows_no_larger_than_the_read_limit(void **state)
 		assert_int_equal(end[3 + JIT_METHODS_WHY_BYTES], '\n');
 		/* Further programs of the PID get a reason as long as there is room for it. */
 		for (int i = 0; i < 8; i++) {
-			assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), &w), 0);
+			assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), NULL, &w), 0);
 			jit_methods_writer_why(w, why);
 			assert_int_equal(jit_methods_writer_close(w), -EFBIG);
 		}
@@ -432,6 +432,43 @@ static void a_file_grows_no_larger_than_the_read_limit(void **state)
 		close(fd);
 		assert_int_equal(jit_methods_remove(dir_fd), 0);
 	}
+	close(dir_fd);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* The files of all processes stay within twice the limit, and each has its reason. */
+static void writers_keep_to_their_share_of_the_disk(void **state)
+{
+	enum { LIMIT = 1 << 20, WRITERS = 2 };
+	struct share_total total = {.limit = LIMIT};
+	struct share shares[WRITERS] = {{.of = &total}, {.of = &total}};
+	char dir[] = "/tmp/test_jit_methods_file.XXXXXX", name[64];
+	struct jit_methods_file file;
+	struct jit_methods *m;
+	struct stat st;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY);
+
+	for (int i = 0; i < WRITERS; i++) {
+		struct jit_methods_writer *w;
+
+		assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), &shares[i], &w), 0);
+		for (int line = 0; line < 4 * LIMIT / 32; line++)
+			jit_methods_writer_scan(w, UINT64_MAX);
+		assert_int_equal(jit_methods_writer_flush(w), -E2BIG);
+		jit_methods_writer_why(w, "its share is full");
+		assert_int_equal(jit_methods_writer_close(w), -E2BIG);
+	}
+	snprintf(name, sizeof(name), "%d.methods", getpid());
+	assert_int_equal(fstatat(dir_fd, name, &st, 0), 0);
+	assert_true(st.st_size > LIMIT && st.st_size <= 2 * LIMIT + WRITERS * 4096);
+	assert_int_equal(jit_methods_new(&m), 0);
+	assert_int_equal(jit_methods_read(dir_fd, getpid(), m, &file, NULL), 0);
+	assert_string_equal(file.why, "its share is full");
+	jit_methods_free(m);
+	assert_int_equal(jit_methods_remove(dir_fd), 0);
 	close(dir_fd);
 	assert_int_equal(rmdir(dir), 0);
 }
@@ -480,7 +517,7 @@ static void at_most_the_readable_number_of_modules_is_written(void **state)
 	assert_non_null(mkdtemp(dir));
 	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY);
 
-	assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), &w), 0);
+	assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), NULL, &w), 0);
 	for (uint32_t i = 0; i < JIT_IL_MODULES_MAX; i++)
 		assert_int_equal(jit_methods_writer_module(w, &module), i);
 	assert_int_equal(jit_methods_writer_module(w, &module), JIT_METHODS_NO_MODULE);
@@ -550,6 +587,7 @@ int main(void)
 		cmocka_unit_test(damaged_lines_are_counted),
 		cmocka_unit_test(other_formats_are_refused),
 		cmocka_unit_test(a_file_grows_no_larger_than_the_read_limit),
+		cmocka_unit_test(writers_keep_to_their_share_of_the_disk),
 		cmocka_unit_test(maps_leave_half_of_the_room_to_names),
 		cmocka_unit_test(at_most_the_readable_number_of_modules_is_written),
 		cmocka_unit_test(lines_of_any_length_are_read),
