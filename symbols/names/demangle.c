@@ -182,7 +182,7 @@ static char *demangle_with(demangle_fn *fn, const char *name, int options, uint6
 	if (timed)
 		timer_delete(timer);
 	if (t.late)
-		elf_budget_work(NAME_WORK);
+		elf_budget_worked(NAME_WORK);
 	*made_bytes += t.chars.len;
 	if (!done) {
 		vec_free(&t.chars);
