@@ -18,16 +18,19 @@
 
 /* A hierarchy of control groups, below the directory of all of them. */
 struct hierarchy {
-	const char *const *dirs;              /* where it may be mounted; NULL ends the list */
-	const char *limit, *used, *droppable; /* files, and a key of memory.stat */
+	const char *const *dirs;  /* where it may be mounted; NULL ends the list */
+	const char *limit, *used; /* files */
+	const char *droppable[2]; /* keys of memory.stat: cached files */
 };
 
 static const char *const unified_dirs[] = {"", "/unified", NULL};
 static const char *const memory_dirs[] = {"/memory", NULL};
-static const struct hierarchy unified = {unified_dirs, "memory.max", "memory.current",
-					 "inactive_file"};
-static const struct hierarchy version1 = {memory_dirs, "memory.limit_in_bytes",
-					  "memory.usage_in_bytes", "total_inactive_file"};
+static const struct hierarchy unified = {
+	unified_dirs, "memory.max", "memory.current", {"inactive_file", "active_file"}};
+static const struct hierarchy version1 = {memory_dirs,
+					  "memory.limit_in_bytes",
+					  "memory.usage_in_bytes",
+					  {"total_inactive_file", "total_active_file"}};
 
 /* The text of a file, which the caller frees; NULL: it cannot be read. */
 static char *read_text(const char *dir, const char *name)
@@ -81,7 +84,8 @@ static uint64_t left_in_group(const struct hierarchy *h, const char *dir)
 	if (!read_number(dir, h->limit, &limit) || !read_number(dir, h->used, &used))
 		return UINT64_MAX;
 	stat = read_text(dir, "memory.stat");
-	uint64_t droppable = number_of(stat, h->droppable, 0);
+	uint64_t droppable =
+		number_of(stat, h->droppable[0], 0) + number_of(stat, h->droppable[1], 0);
 
 	used -= droppable < used ? droppable : used;
 	return limit > used ? limit - used : 0;

@@ -96,7 +96,8 @@ static void each_group_on_the_way_up_limits(void **state)
 	put(f, "cgroup/pod/memory.current", "50331648\n");
 	assert_int_equal(left(f), 16 * MIB);
 	/* Files in the page cache can be dropped. */
-	put(f, "cgroup/pod/memory.stat", "anon 1\nfile 9\ninactive_file 8388608\n");
+	put(f, "cgroup/pod/memory.stat",
+	    "anon 1\nfile 9\ninactive_file 4194304\nactive_file 4194304\n");
 	assert_int_equal(left(f), 24 * MIB);
 	put(f, "cgroup/pod/main/memory.max", "2097152\n");
 	assert_int_equal(left(f), 1 * MIB);
@@ -120,7 +121,8 @@ static void version_1_limits_too(void **state)
 	assert_int_equal(left(f), 1024 * MIB);
 	put(f, "cgroup/memory/a/memory.limit_in_bytes", "8388608\n");
 	put(f, "cgroup/memory/a/memory.usage_in_bytes", "4194304\n");
-	put(f, "cgroup/memory/a/memory.stat", "inactive_file 4\ntotal_inactive_file 1048576\n");
+	put(f, "cgroup/memory/a/memory.stat",
+	    "inactive_file 4\ntotal_inactive_file 524288\ntotal_active_file 524288\n");
 	assert_int_equal(left(f), 5 * MIB);
 	put(f, "proc/self/cgroup", "4:memory_other:/a/b\n");
 	assert_int_equal(left(f), 1024 * MIB);
