@@ -107,9 +107,10 @@ int perfdata_add_event(struct perfdata *d, const struct perf_event_attr *attr, c
 	char name[128];
 	int r;
 
-	if (d->events.len >= PERFDATA_EVENTS_MAX || nids > PERFDATA_IDS_MAX - d->nids ||
-	    !perfdata_meta_take(d, nids * PERFDATA_ID_BYTES))
+	if (d->events.len >= PERFDATA_EVENTS_MAX || nids > PERFDATA_IDS_MAX - d->nids)
 		return -E2BIG;
+	if (!perfdata_meta_take(d, nids * PERFDATA_ID_BYTES))
+		return -ENOMEM;
 	perfdata_default_name(attr, name, sizeof(name));
 	event.name = perfdata_text(d, name, strlen(name));
 	if (!event.name || vec_reserve(&d->events, 1) || vec_reserve(&d->layouts, 1))
@@ -143,7 +144,7 @@ static int perfdata_read_event(struct perfdata *d, struct reader entry, uint64_t
 	uint64_t *ids = perfdata_meta_alloc(d, s.size / 8 * 8);
 
 	if (!ids)
-		return parse_fail(err, -E2BIG, "the ids of its events take too much memory",
+		return parse_fail(err, -ENOMEM, "the ids of its events take too much memory",
 				  s.offset);
 	int code = s.offset > INT64_MAX ? -ENODATA
 					: file_pread_all(d->in.fd, ids, s.size / 8 * 8, s.offset);

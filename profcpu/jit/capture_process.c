@@ -86,7 +86,7 @@ static void process_write_failed(struct jit_process *p, int error)
 	p->over_share = error == -E2BIG;
 	snprintf(why, sizeof(why), "they cannot all be written to the recording: %s%s",
 		 p->over_share ? "they would take more than their share of the disk, or of "
-				 "--max-size"
+				 "--max-size; raise it, or free disk space"
 			       : strerror(-error),
 		 p->over_share ? "" : remedy_for(error));
 	process_add_failure(p, why);

@@ -115,7 +115,7 @@ static void report_lost(const struct way *w, char *why)
 
 	if (stats.refused)
 		jit_way_add_why(why, "too little memory was left for its events: names may lack "
-				     "assemblies");
+				     "assemblies; record with more memory");
 	if (!stats.stream.lost && !stats.bad)
 		return;
 	snprintf(text, sizeof(text),

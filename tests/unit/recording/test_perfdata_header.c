@@ -320,7 +320,7 @@ static void ids_and_events_in_a_hole_take_a_part_of_the_memory(void **state)
 	build_round(&b);
 	build_data_end(&b);
 	set_hole(&b, sizeof(struct perfdata_file_header) + sizeof(struct perf_event_attr));
-	assert_int_equal(open_with_hole(&b, &d), -E2BIG);
+	assert_int_equal(open_with_hole(&b, &d), -ENOMEM);
 	set_hole(&b, offsetof(struct perfdata_file_header, attrs));
 	memcpy(b.bytes + offsetof(struct perfdata_file_header, attr_size), &(uint64_t){4096}, 8);
 	assert_int_equal(open_with_hole(&b, &d), 0);
