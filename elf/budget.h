@@ -43,11 +43,11 @@ bool elf_budget_is_low(enum elf_budget budget);
  * need a few hundredths.
  */
 bool elf_budget_work(uint64_t bytes);
-
-/* Counts work whose size was not known before. */
-void elf_budget_worked(uint64_t bytes);
 #define ELF_BUDGET_WORK_MAX ((uint64_t)1 << 30)   /* about 3 s */
 #define ELF_BUDGET_WORK_RATE ((uint64_t)16 << 20) /* more for each second since the first: 5 % */
+
+/* Counts work that was done, because its size was not known before. */
+void elf_budget_worked(uint64_t bytes);
 
 /* Sets a limit, for tests. 0: the part of the memory that is left. */
 void elf_budget_limit(enum elf_budget budget, uint64_t bytes);

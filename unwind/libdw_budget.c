@@ -29,7 +29,6 @@ int libdw_budget_fail(struct libdw_budget *b, uint64_t image, uint64_t ns, bool 
 	int r = refused ? 0 : hashmap_put(&b->debts, image, REFUSED);
 
 	waste(b, ns);
-
 	if (!r)
 		*ret_refused = !refused;
 	return r;

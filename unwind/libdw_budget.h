@@ -58,7 +58,7 @@ int libdw_budget_charge(struct libdw_budget *b, const struct libdw_charge *charg
 /* Refuses an image whose rules ended libdw, after some time. */
 int libdw_budget_fail(struct libdw_budget *b, uint64_t image, uint64_t ns, bool *ret_refused);
 
-/* Counts a failure that no image caused. */
+/* Counts a failure that no image caused, after some time. */
 void libdw_budget_fail_alone(struct libdw_budget *b, uint64_t ns);
 
 /* Whether a walk must end early, because the total is spent. */

@@ -8,10 +8,10 @@
 
 #define RULE_CACHE 8192u     /* cached rules, a power of two */
 #define CALL_END_CACHE 4096u /* cached addresses at which a call may end, a power of two */
-/* Steps of all stacks while recording: so many at once, and one each time; a tenth of a CPU. */
+/* While recording, all stacks share steps (struct unwind_memory). */
 #define ALL_STEPS_MAX (64 * UNWIND_STEPS_MAX)
-#define ALL_STEPS_NS 40
-#define ALL_STEPS_PART 64 /* a stack takes at most this part of those left */
+#define ALL_STEPS_NS 40   /* until there is one more; so they take a tenth of a CPU */
+#define ALL_STEPS_PART 64 /* a stack takes at most this part of those that are left */
 
 const char *unwind_grade_text(enum unwind_grade grade)
 {

@@ -82,21 +82,31 @@ static void map(struct unwinder *u, const char *path)
 	map_at(u, path, MAPPED_AT);
 }
 
+/* A sample of PID; regs: rbp, rsp, rip. */
+static struct unwinder_sample sample_of(const uint64_t *regs, const uint64_t *stack,
+					size_t stack_bytes, uint64_t time_ns)
+{
+	return (struct unwinder_sample){.pid = PID,
+					.tid = PID,
+					.time_ns = time_ns,
+					.regs = regs,
+					.regs_mask = 7 << 6,
+					.abi = PERF_SAMPLE_REGS_ABI_64,
+					.stack = stack,
+					.stack_bytes = stack_bytes,
+					.last = true};
+}
+
 /* A sample in code at addr, whose caller's frame pointer and return address are on the stack. */
 static int unwind_at(struct unwinder *u, int32_t pid, uint64_t addr, uint64_t time_ns, bool last,
 		     struct unwound *ret_unwound)
 {
 	const uint64_t regs[] = {STACK_AT + 32, STACK_AT, addr + SAMPLED}; /* rbp, rsp, rip */
 	const uint64_t stack[WORDS] = {[4] = 0, [5] = addr + BEHIND_CALL};
-	const struct unwinder_sample s = {.pid = pid,
-					  .tid = pid,
-					  .time_ns = time_ns,
-					  .regs = regs,
-					  .regs_mask = 7 << 6,
-					  .abi = PERF_SAMPLE_REGS_ABI_64,
-					  .stack = stack,
-					  .stack_bytes = sizeof(stack),
-					  .last = last};
+	struct unwinder_sample s = sample_of(regs, stack, sizeof(stack), time_ns);
+
+	s.pid = s.tid = pid;
+	s.last = last;
 
 	return unwinder_sample(u, &s, ret_unwound);
 }
@@ -392,15 +402,7 @@ static size_t frames_of(struct unwinder *u, uint64_t addr, uint64_t time_ns)
 {
 	static uint64_t stack[RECURSIONS];
 	const uint64_t regs[] = {0, STACK_AT, addr}; /* rbp, rsp, rip */
-	const struct unwinder_sample s = {.pid = PID,
-					  .tid = PID,
-					  .time_ns = time_ns,
-					  .regs = regs,
-					  .regs_mask = 7 << 6,
-					  .abi = PERF_SAMPLE_REGS_ABI_64,
-					  .stack = stack,
-					  .stack_bytes = sizeof(stack),
-					  .last = true};
+	const struct unwinder_sample s = sample_of(regs, stack, sizeof(stack), time_ns);
 	struct unwound unwound;
 
 	for (size_t i = 0; i < RECURSIONS; i++)
