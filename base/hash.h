@@ -1,7 +1,7 @@
 /*
  * Hash functions for tables in memory. They differ in each process, so that nobody can prepare
- * input that collides. Therefore a hash is never written to disk, and no output is in the order of
- * hashes.
+ * input that collides. Therefore such a hash is never written to disk, and no output is in the
+ * order of hashes.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -38,6 +38,16 @@ static inline uint64_t hash_bytes(const void *data, size_t len)
 	if (len)
 		memcpy(&w, p, len);
 	return hash_mix(h, w ^ 0xa0761d6478bd642fULL);
+}
+
+/* FNV-1a, equal in each process: tells texts apart in outputs. Not for tables. */
+static inline uint32_t hash_stable(const char *text, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325ULL;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (unsigned char)text[i]) * 0x100000001b3ULL;
+	return (uint32_t)(h ^ h >> 32);
 }
 
 /* Hashes an array of words, for example a callchain. */

@@ -85,6 +85,15 @@ int intern_str(struct intern *t, const char *text, uint32_t *ret_id)
 	return intern_put(t, text, strlen(text), ret_id);
 }
 
+void intern_shorten(struct intern *t, uint32_t id, const char *text, size_t len)
+{
+	struct intern_entry *e = &t->entries[id];
+
+	memcpy(e->text, text, len);
+	e->text[len] = 0;
+	e->len = (uint32_t)len;
+}
+
 void intern_free(struct intern *t)
 {
 	arena_free(&t->text);

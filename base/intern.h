@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 struct intern_entry {
-	const char *text; /* NUL-terminated; valid until intern_free */
-	uint32_t len;     /* bytes, without the NUL */
+	char *text;   /* NUL-terminated; valid until intern_free */
+	uint32_t len; /* bytes, without the NUL */
 	uint32_t hash;
 };
 
@@ -47,6 +47,9 @@ static inline uint32_t intern_len(const struct intern *t, uint32_t id)
 {
 	return t->entries[id].len;
 }
+
+/* Replaces the text of an id by a shorter one. The table then finds neither of them. */
+void intern_shorten(struct intern *t, uint32_t id, const char *text, size_t len);
 
 void intern_free(struct intern *t);
 

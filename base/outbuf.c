@@ -165,12 +165,13 @@ void outbuf_printf(struct outbuf *o, const char *format, ...)
 	va_end(args);
 }
 
-/* The UTF-16 unit of a valid sequence of 1 to 3 bytes. */
-static unsigned outbuf_code_unit(const unsigned char *p, size_t n)
+/* A character as an escape of JSON: one or two UTF-16 units. */
+static void outbuf_json_escape(struct outbuf *o, uint32_t x)
 {
-	return n == 1   ? p[0]
-	       : n == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
-			: (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+	if (x < 0x10000)
+		outbuf_printf(o, "\\u%04x", x);
+	else
+		outbuf_printf(o, "\\u%04x\\u%04x", 0xd7c0 + (x >> 10), 0xdc00 + (x & 0x3ff));
 }
 
 void outbuf_json(struct outbuf *o, const char *text, size_t len)
@@ -184,52 +185,8 @@ void outbuf_json(struct outbuf *o, const char *text, size_t len)
 			outbuf_str(o, "\\ufffd");
 		else if (p[i] == '"' || p[i] == '\\')
 			outbuf_printf(o, "\\%c", p[i]);
-		else if (printable_is_control(p + i, n))
-			outbuf_printf(o, "\\u%04x", outbuf_code_unit(p + i, n));
-		else
-			outbuf_put(o, p + i, n);
-		i += n ? n : 1;
-	}
-}
-
-#define XML_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
-
-/* The replacement of a valid sequence of n bytes; NULL: none. */
-static const char *xml_entity(const unsigned char *p, size_t n)
-{
-	/* U+FFFE and U+FFFF are valid UTF-8, but XML forbids them. */
-	if (n == 3 && p[0] == 0xef && p[1] == 0xbf && p[2] >= 0xbe)
-		return XML_REPLACEMENT;
-	switch (*p) {
-	case '&':
-		return "&amp;";
-	case '<':
-		return "&lt;";
-	case '>':
-		return "&gt;";
-	case '"':
-		return "&quot;";
-	case '\'':
-		return "&#39;";
-	case '\t':
-	case '\n':
-	case '\r':
-		return NULL;
-	default:
-		return printable_is_control(p, n) ? XML_REPLACEMENT : NULL;
-	}
-}
-
-void outbuf_xml(struct outbuf *o, const char *text, size_t len)
-{
-	const unsigned char *p = (const unsigned char *)text;
-
-	for (size_t i = 0; i < len;) {
-		size_t n = utf8_len(p + i, len - i);
-		const char *entity = n ? xml_entity(p + i, n) : XML_REPLACEMENT;
-
-		if (entity)
-			outbuf_str(o, entity);
+		else if (printable_is_hidden(utf8_char(p + i, n)))
+			outbuf_json_escape(o, utf8_char(p + i, n));
 		else
 			outbuf_put(o, p + i, n);
 		i += n ? n : 1;

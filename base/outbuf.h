@@ -1,6 +1,6 @@
 /*
- * Buffered output to a descriptor or to memory, and how texts are escaped in JSON and XML. The
- * caller checks for errors once, at the end.
+ * Buffered output to a descriptor or to memory, and how texts are escaped in JSON. Callers check
+ * for errors once, at the end.
  */
 #ifndef BASE_OUTBUF_H
 #define BASE_OUTBUF_H
@@ -40,12 +40,6 @@ void outbuf_printable(struct outbuf *o, const char *text, size_t len, size_t max
  * replaces invalid UTF-8.
  */
 void outbuf_json(struct outbuf *o, const char *text, size_t len);
-
-/*
- * Puts text inside XML or HTML, in an element or an attribute. Escapes & < > " '. Replaces invalid
- * UTF-8, characters that XML 1.0 forbids, and control characters except white space by U+FFFD.
- */
-void outbuf_xml(struct outbuf *o, const char *text, size_t len);
 
 /* Puts UTF-16LE units as UTF-8; unpaired surrogates become U+FFFD. */
 void outbuf_utf16(struct outbuf *o, const void *units, size_t count);

@@ -1,6 +1,7 @@
 #include "flamegraph/folded.h"
 
 #include "base/cleanup.h"
+#include "base/printable.h"
 #include "flamegraph/kind_guess.h"
 
 #include <errno.h>
@@ -116,6 +117,23 @@ static char folded_take_annotation(const char *name, size_t *len)
 	return end[-2];
 }
 
+/* Finds the id of a name. Cuts long names as profile_text does. */
+static int folded_name(struct tree *t, const char *name, size_t len, uint32_t *ret_name)
+{
+	char shown[PROFILE_TEXT_MAX];
+	size_t had = t->names.len;
+	bool cut = false;
+
+	if (len > PROFILE_TEXT_MAX) {
+		len = printable_copy_distinct(name, len, PROFILE_TEXT_MAX, shown, &cut);
+		name = shown;
+	}
+	int r = tree_name(t, name, len, ret_name);
+
+	t->cut_names += cut && t->names.len > had;
+	return r;
+}
+
 struct folded_label {
 	uint32_t name;
 	uint8_t kind;
@@ -128,7 +146,7 @@ static int folded_label(struct folded *f, const char *name, size_t len, uint8_t 
 {
 	struct folded_label l = {.annotation = folded_take_annotation(name, &len)};
 	uint16_t guess;
-	int r = tree_name(f->tree, name, len, &l.name);
+	int r = folded_name(f->tree, name, len, &l.name);
 
 	if (!r)
 		r = folded_guess(f, l.name, &guess);

@@ -19,6 +19,9 @@
  * TREE_WEIGHT_MAX, more than TREE_DEPTH_MAX frames, a name over INTERN_TEXT_MAX. Empty lines are no
  * errors. t->unended is set if the last line has no newline.
  *
+ * Names over PROFILE_TEXT_MAX are cut to this size, as profile_text cuts them. t->cut_names counts
+ * the distinct ones.
+ *
  * The annotations _[k] _[j] _[i] _[w] at the end of a name become kind and annotation. Names
  * without one get the kind of kind_guess_of_name (kind_guess.h). All frames above a kernel frame
  * are kernel too.

@@ -1,5 +1,7 @@
 #include "flamegraph/svg_text.h"
 
+#include "base/printable.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,40 +10,17 @@
 #define SVG_TEXT_REPLACEMENT 0xfffdu
 #define SVG_TEXT_MANAGED_CELLS 8 /* fewer columns have no room for ".." on both sides */
 
-/*
- * Decodes the UTF-8 character at p (RFC 3629, section 4). *ret_len: its bytes. Invalid: U+FFFD and
- * one byte.
- */
+/* The character at p. *ret_len: its bytes. Invalid: U+FFFD and one byte. */
 static uint32_t svg_text_decode(const unsigned char *p, size_t left, size_t *ret_len)
 {
-	static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = *p < 0x80   ? 1
-		   : *p < 0xc2 ? 0
-		   : *p < 0xe0 ? 2
-		   : *p < 0xf0 ? 3
-		   : *p < 0xf5 ? 4
-			       : 0;
+	size_t n = utf8_len(p, left);
 
-	*ret_len = 1;
-	if (n == 1)
-		return *p;
-	if (!n || n > left)
-		return SVG_TEXT_REPLACEMENT;
-	uint32_t x = *p & (0xffu >> (n + 1));
-
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return SVG_TEXT_REPLACEMENT;
-		x = x << 6 | (p[i] & 0x3f);
-	}
-	if (x < least[n] || x > 0x10ffff || (x >= 0xd800 && x < 0xe000))
-		return SVG_TEXT_REPLACEMENT;
-	*ret_len = n;
-	return x;
+	*ret_len = n ? n : 1;
+	return n ? utf8_char(p, n) : SVG_TEXT_REPLACEMENT;
 }
 
-/* The character to show for a character. */
-static uint32_t svg_text_visible(uint32_t x)
+/* The character to show for a character, after another one. */
+static uint32_t svg_text_visible(uint32_t before, uint32_t x)
 {
 	if (x < 0x20)
 		return 0x2400 + x;
@@ -49,12 +28,7 @@ static uint32_t svg_text_visible(uint32_t x)
 		return x;
 	if (x == 0x7f)
 		return 0x2421;
-	/*
-	 * C1 controls, line and paragraph separators, marks that change the direction of text, the
-	 * byte order mark, and noncharacters.
-	 */
-	if (x < 0xa0 || x == 0x61c || x == 0x200e || x == 0x200f || (x >= 0x2028 && x <= 0x202e) ||
-	    (x >= 0x2066 && x <= 0x2069) || x == 0xfeff || (x & 0xfffe) == 0xfffe)
+	if (printable_is_hidden(x) && !printable_is_selector(before, x))
 		return SVG_TEXT_REPLACEMENT;
 	return x;
 }
@@ -138,6 +112,7 @@ static size_t svg_text_plain(const char *text, size_t len)
 
 void svg_text_put(struct outbuf *out, const char *text, size_t len, size_t cells, bool ascii)
 {
+	uint32_t x = 0;
 	size_t used = 0, n;
 
 	if (cells < 3)
@@ -153,14 +128,17 @@ void svg_text_put(struct outbuf *out, const char *text, size_t len, size_t cells
 		if (n) {
 			outbuf_put(out, text + i, n);
 			used += n;
+			x = 0;
 			continue;
 		}
-		uint32_t x = svg_text_decode((const unsigned char *)text + i, len - i, &n);
+		uint32_t before = x;
+
+		x = svg_text_decode((const unsigned char *)text + i, len - i, &n);
 		size_t width = svg_text_is_wide(x) ? 2 : 1;
 
 		if (width > cells - used)
 			break;
-		svg_text_char(out, svg_text_visible(x), ascii);
+		svg_text_char(out, svg_text_visible(before, x), ascii);
 		used += width;
 	}
 	if (cut)

@@ -56,6 +56,7 @@ struct tree {
 	bool in_order;
 	/* Lines of folded text that are not empty; those of them that cannot be used (folded.h). */
 	uint64_t lines, bad_lines;
+	uint32_t cut_names; /* distinct long names of folded text, which were cut (folded.h) */
 	/* The last line of folded text has no newline: digits of its count may be missing. */
 	bool unended;
 	/*

@@ -1,6 +1,7 @@
 #include "profile/profile.h"
 
 #include "base/cleanup.h"
+#include "base/fair_share.h"
 #include "base/hash.h"
 #include "base/hashmap.h"
 #include "base/intern.h"
@@ -12,7 +13,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 
 _Static_assert(sizeof(struct profile_frame) == 40,
 	       "frames are compared as bytes: no hidden padding");
@@ -23,9 +23,11 @@ _Static_assert(sizeof(struct profile_thread) == 20,
 
 /*
  * Frames with an address, texts with their forms in outputs, and threads: each may take this part
- * of the memory that is left.
+ * of the memory that is left. Texts and threads have three such parts together, and the first
+ * process may take half of these.
  */
 #define PROFILE_PART 8
+#define PROFILE_NAMES_PARTS 3
 /* Memory of each here and in tables, while they grow; a thread has a group of samples. */
 #define PROFILE_FRAME_BYTES 160
 #define PROFILE_TEXT_BYTES 96 /* without the text */
@@ -39,6 +41,7 @@ struct profile_stack_node {
 struct profile {
 	struct intern texts;
 	struct profile_text_changes text_changes;
+	uint32_t longest_text;
 	VEC(struct profile_event) events;
 	VEC(struct profile_thread) threads;
 	VEC(struct profile_frame) frames;
@@ -46,9 +49,9 @@ struct profile {
 	struct hashmap thread_ids; /* maps a hash of the thread to its id; see profile_thread */
 	uint32_t *frame_slots;     /* id + 1 */
 	size_t nframe_slots;
-	size_t frames_max; /* frames with their address */
-	size_t threads_max;
-	uint64_t texts_left; /* bytes */
+	size_t frames_max;       /* frames with their address */
+	int32_t taker;           /* the process that new texts and threads count for */
+	struct fair_share names; /* bytes of texts and threads */
 	uint64_t left_out;
 	/* Maps parent and frame to the id, for stacks that profile_stack_is_next does not find. */
 	struct hashmap stack_ids;
@@ -68,8 +71,8 @@ int profile_new(struct profile **ret_profile)
 		return -ENOMEM;
 	samples_init(&p->samples);
 	stack_room_init(&p->room, NULL);
-	p->frames_max = p->threads_max = PROFILE_IDS_MAX;
-	p->texts_left = UINT64_MAX;
+	p->frames_max = PROFILE_IDS_MAX;
+	p->text_changes.max = PROFILE_TEXT_MAX;
 	if (vec_push(&p->stacks, ((struct profile_stack_node){.frame = PROFILE_NONE}))) {
 		profile_free(p);
 		return -ENOMEM;
@@ -92,10 +95,14 @@ void profile_limit_memory(struct profile *p, uint64_t (*memory_left)(void))
 {
 	uint64_t left = memory_left() / PROFILE_PART;
 
-	p->texts_left = left;
+	p->names.limit = PROFILE_NAMES_PARTS * left + 1;
 	p->frames_max = profile_fit(left / PROFILE_FRAME_BYTES);
-	p->threads_max = profile_fit(left / PROFILE_THREAD_BYTES);
 	stack_room_init(&p->room, memory_left);
+}
+
+void profile_taker(struct profile *p, int32_t taker)
+{
+	p->taker = taker;
 }
 
 size_t profile_cut_stacks(struct profile *p, unsigned level)
@@ -114,6 +121,7 @@ void profile_free(struct profile *p)
 	vec_free(&p->stacks);
 	hashmap_free(&p->thread_ids);
 	free(p->frame_slots);
+	fair_share_free(&p->names);
 	hashmap_free(&p->stack_ids);
 	samples_free(&p->samples);
 	groups_free(&p->groups);
@@ -122,18 +130,18 @@ void profile_free(struct profile *p)
 
 static int profile_put_text(struct profile *p, const char *text, size_t len, uint32_t *ret_text)
 {
-	size_t had = p->texts.len;
 	uint64_t bytes = len + PROFILE_TEXT_BYTES;
 
-	if (bytes > p->texts_left && intern_find(&p->texts, text, len, ret_text)) {
+	if (!intern_find(&p->texts, text, len, ret_text))
+		return 0;
+	if (bytes > fair_share_room(&p->names, p->taker)) {
 		p->left_out++;
 		return intern_str(&p->texts, PROFILE_LEFT_OUT, ret_text);
 	}
-	int r = intern_put(&p->texts, text, len, ret_text);
-
-	if (!r && p->texts.len > had)
-		p->texts_left -= bytes;
-	return r;
+	fair_share_take(&p->names, p->taker, bytes);
+	if (len > p->longest_text)
+		p->longest_text = (uint32_t)len;
+	return intern_put(&p->texts, text, len, ret_text);
 }
 
 int profile_lines(struct profile *p, const char *text, size_t len, uint32_t *ret_text)
@@ -144,16 +152,10 @@ int profile_lines(struct profile *p, const char *text, size_t len, uint32_t *ret
 static int profile_text_changed(struct profile *p, const char *text, size_t len, bool escaped,
 				uint32_t *ret_text)
 {
-	static const size_t hash_len = 8;
-	char shown[PROFILE_TEXT_MAX + 1];
-	bool cut, ignored;
-	size_t had = p->texts.len, n = printable_copy(text, len, PROFILE_TEXT_MAX, shown, &cut);
-
-	if (cut) {
-		n = printable_copy(text, len, PROFILE_TEXT_MAX - hash_len, shown, &ignored);
-		n += (size_t)snprintf(shown + n, sizeof(shown) - n, "%08x",
-				      (uint32_t)hash_bytes(text, len));
-	}
+	char shown[PROFILE_TEXT_MAX];
+	bool cut;
+	size_t had = p->texts.len;
+	size_t n = printable_copy_distinct(text, len, PROFILE_TEXT_MAX, shown, &cut);
 	int r = profile_put_text(p, shown, n, ret_text);
 
 	if (!r && p->texts.len > had) {
@@ -170,6 +172,32 @@ int profile_text(struct profile *p, const char *text, size_t len, uint32_t *ret_
 	if (escaped || len > PROFILE_TEXT_MAX)
 		return profile_text_changed(p, text, len, escaped, ret_text);
 	return profile_put_text(p, text, len, ret_text);
+}
+
+uint32_t profile_longest_text(const struct profile *p)
+{
+	return p->longest_text;
+}
+
+void profile_cut_texts(struct profile *p, uint32_t max)
+{
+	char shown[PROFILE_TEXT_MAX];
+	bool cut;
+
+	/* Texts that were cut before are cut again. */
+	p->text_changes.cut = 0;
+	p->text_changes.max = max;
+	for (uint32_t id = 0; id < p->texts.len; id++) {
+		uint32_t len = intern_len(&p->texts, id);
+
+		if (len <= max)
+			continue;
+		size_t n =
+			printable_copy_distinct(intern_text(&p->texts, id), len, max, shown, &cut);
+
+		intern_shorten(&p->texts, id, shown, n);
+		p->text_changes.cut++;
+	}
 }
 
 struct profile_text_changes profile_text_changes(const struct profile *p)
@@ -214,38 +242,47 @@ bool profile_has_stacks(const struct profile *p)
 	return false;
 }
 
+/* If different threads have equal hashes, tries the next key. *ret_key: of the thread or free. */
+static bool profile_find_thread(const struct profile *p, const struct profile_thread *thread,
+				uint64_t *ret_key, uint32_t *ret_thread)
+{
+	uint64_t key = hash_bytes(thread, sizeof(*thread));
+	const uint32_t *place;
+
+	for (; (place = hashmap_get(&p->thread_ids, key)); key++) {
+		*ret_thread = *place;
+		if (!memcmp(&p->threads.v[*place], thread, sizeof(*thread)))
+			return true;
+	}
+	*ret_key = key;
+	return false;
+}
+
 int profile_thread(struct profile *p, const struct profile_thread *thread, uint32_t *ret_thread)
 {
 	struct profile_thread common = {.pid = -1, .tid = -1};
-	uint64_t key = hash_bytes(thread, sizeof(*thread));
-	uint32_t *place;
-	int fresh, r;
+	uint64_t key;
+	int r;
 
-	/* If different threads have equal hashes, try the next key. */
-	for (;; key++) {
-		if (p->threads.len >= p->threads_max && thread != &common &&
-		    !hashmap_get(&p->thread_ids, key)) {
-			r = intern_str(&p->texts, PROFILE_LEFT_OUT, &common.comm);
-			if (r)
-				return r;
-			p->left_out++;
-			thread = &common;
-			key = hash_bytes(thread, sizeof(*thread));
-		}
-		if (p->threads.len >= PROFILE_IDS_MAX)
-			return -E2BIG;
-		r = hashmap_entry(&p->thread_ids, key, PROFILE_NONE, &place, &fresh);
+	if (profile_find_thread(p, thread, &key, ret_thread))
+		return 0;
+	if (PROFILE_THREAD_BYTES > fair_share_room(&p->names, p->taker)) {
+		p->left_out++;
+		r = intern_str(&p->texts, PROFILE_LEFT_OUT, &common.comm);
 		if (r)
 			return r;
-		if (*place == PROFILE_NONE) {
-			if (vec_push(&p->threads, *thread))
-				return -ENOMEM;
-			*place = (uint32_t)p->threads.len - 1;
-		}
-		if (!memcmp(&p->threads.v[*place], thread, sizeof(*thread)))
-			break;
+		thread = &common;
+		if (profile_find_thread(p, thread, &key, ret_thread))
+			return 0;
 	}
-	*ret_thread = *place;
+	if (p->threads.len >= PROFILE_IDS_MAX)
+		return -E2BIG;
+	if (vec_reserve(&p->threads, 1) ||
+	    hashmap_put(&p->thread_ids, key, (uint32_t)p->threads.len))
+		return -ENOMEM;
+	fair_share_take(&p->names, p->taker, PROFILE_THREAD_BYTES);
+	*ret_thread = (uint32_t)p->threads.len;
+	p->threads.v[p->threads.len++] = *thread;
 	return 0;
 }
 

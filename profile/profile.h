@@ -161,9 +161,14 @@ void profile_only_groups(struct profile *p);
 
 /*
  * Bounds the memory of texts, threads, frames and stacks by the memory that is left. The trees that
- * outputs make from them count, too. memory_left returns bytes; it is called rarely.
+ * outputs make from them count, too. Each process has its share of texts and threads
+ * (base/fair_share.h). memory_left returns bytes; it is called rarely.
  */
 void profile_limit_memory(struct profile *p, uint64_t (*memory_left)(void));
+
+/* Sets the process that new texts and threads count for: a PID, or another number that stands for
+ * it. */
+void profile_taker(struct profile *p, int32_t taker);
 
 /*
  * If memory is short, profile_stack returns -E2BIG. Then try again with level 1, 2 and so on, until
@@ -179,8 +184,8 @@ void profile_free(struct profile *p);
  * (base/printable.h). A text of more than PROFILE_TEXT_MAX bytes is cut to this size. Its end is
  * then
  * "..." and a hash of the whole text, so that different texts stay different. A shown text stays as
- * it is if it is interned again. Beyond the memory for texts, new ones become PROFILE_LEFT_OUT. 0,
- * -ENOMEM, -E2BIG (too many texts).
+ * it is if it is interned again. Beyond the share of the process, new ones become PROFILE_LEFT_OUT.
+ * 0, -ENOMEM, -E2BIG (too many texts).
  */
 #define PROFILE_TEXT_MAX 4096
 #define PROFILE_LEFT_OUT "[left out]"
@@ -189,9 +194,18 @@ int profile_text(struct profile *p, const char *text, size_t len, uint32_t *ret_
 /* Interns printable lines, separated by '\n', as they are. 0, -ENOMEM, -E2BIG. */
 int profile_lines(struct profile *p, const char *text, size_t len, uint32_t *ret_text);
 
-/* Numbers of distinct texts that profile_text changed. A text can be in both. */
+/* Bytes of the longest text, before profile_cut_texts. */
+uint32_t profile_longest_text(const struct profile *p);
+
+/* Cuts longer texts to max bytes in the same way. max: at least 16. Not for profiles with lines. */
+void profile_cut_texts(struct profile *p, uint32_t max);
+
+/*
+ * Numbers of distinct texts that profile_text and profile_cut_texts changed. A text can be in both.
+ * max: the bytes to which long ones were cut.
+ */
 struct profile_text_changes {
-	uint32_t escaped, cut;
+	uint32_t escaped, cut, max;
 };
 struct profile_text_changes profile_text_changes(const struct profile *p);
 
@@ -200,7 +214,7 @@ const char *profile_text_of(const struct profile *p, uint32_t text, uint32_t *re
 
 /* Each interns a copy of its argument and returns its id. 0, -ENOMEM, -E2BIG. */
 int profile_event(struct profile *p, const struct profile_event *event, uint32_t *ret_event);
-/* Beyond the memory for threads, new ones become one, PROFILE_LEFT_OUT with IDs of -1. */
+/* Beyond the share of their process, new ones become one, PROFILE_LEFT_OUT with IDs of -1. */
 int profile_thread(struct profile *p, const struct profile_thread *thread, uint32_t *ret_thread);
 /* Beyond the memory for frames, those that differ only in addr and sym_off become one, with 0. */
 int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t *ret_frame);

@@ -256,6 +256,7 @@ static void test_names_cannot_leave_their_element(void **state)
 	/* Valid text stays. */
 	BECOMES("\xce\xbb \xd7\xa9 \xf0\x9f\x94\xa5", SIZE_MAX,
 		"\xce\xbb \xd7\xa9 \xf0\x9f\x94\xa5");
+	BECOMES("\u2764\ufe0f a\ufe0f", SIZE_MAX, "\u2764\ufe0f a\ufffd");
 	text_becomes("\xce\xbb\xf0\x9f\x94\xa5<", 7, SIZE_MAX, true, "&#x3bb;&#x1f525;&lt;");
 }
 

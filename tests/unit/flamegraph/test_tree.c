@@ -1,4 +1,5 @@
 /* Trees from folded text and from profiles: merging, weights, counts. */
+#include "base/outbuf.h"
 #include "flamegraph/folded.h"
 #include "flamegraph/kind_guess.h"
 #include "flamegraph/tree_profile.h"
@@ -301,6 +302,35 @@ static void test_lines_over_the_limit_are_skipped(void **state)
 	close(fd);
 }
 
+/* As names of recordings: whoever made the text, no name is endless in a picture. */
+static void test_long_names_are_cut_and_stay_different(void **state)
+{
+	enum { LONG = 60000 };
+	static const struct tree_options reverse = {.event = PROFILE_NONE, .reverse = true};
+	struct outbuf text = outbuf_to(-1);
+	char *name = calloc(1, LONG + 1);
+	struct tree t;
+
+	(void)state;
+	assert_non_null(name);
+	memset(name, 'L', LONG);
+	outbuf_printf(&text, "p;%s_[k] 1\np;%s;x 2\np;%sM 4\np;%.*s 8\n", name, name, name,
+		      PROFILE_TEXT_MAX, name);
+	outbuf_char(&text, 0);
+	for (int i = 0; i < 2; i++) {
+		folded_ok(&t, text.data, i ? &reverse : &plain);
+		assert_int_equal(t.nodes.v[TREE_ROOT].total, 15);
+		assert_int_equal(t.names.len, 6); /* with "all" */
+		assert_int_equal(t.cut_names, 2);
+		for (uint32_t id = 0; id < t.names.len; id++)
+			assert_true(intern_len(&t.names, id) <= PROFILE_TEXT_MAX);
+		assert_int_equal(t.bad_lines, 0);
+		tree_free(&t);
+	}
+	free(name);
+	outbuf_close(&text);
+}
+
 static void test_a_stack_too_deep_is_a_bad_line(void **state)
 {
 	size_t n = TREE_DEPTH_MAX + 1;
@@ -556,6 +586,7 @@ int main(void)
 		cmocka_unit_test(test_odd_text_is_unchanged),
 		cmocka_unit_test(test_reading_in_pieces_gives_the_same),
 		cmocka_unit_test(test_lines_over_the_limit_are_skipped),
+		cmocka_unit_test(test_long_names_are_cut_and_stay_different),
 		cmocka_unit_test(test_a_stack_too_deep_is_a_bad_line),
 		cmocka_unit_test(test_profile_is_one_event_by_comm),
 		cmocka_unit_test(test_profile_prefers_events_with_stacks),

@@ -152,7 +152,9 @@ static void texts_of_targets_are_printable_and_bounded(void **state)
 	assert_int_equal(strlen(cut_a), PROFILE_TEXT_MAX);
 	assert_int_equal(strspn(cut_a, "a"), PROFILE_TEXT_MAX - 11);
 	assert_memory_equal(cut_a + PROFILE_TEXT_MAX - 11, "...", 3);
-	/* Different texts stay different, equal ones equal. */
+	/* Different texts stay different, equal ones equal, in each process. */
+	assert_string_equal(cut_a + PROFILE_TEXT_MAX - 8, "a286bea0");
+	assert_string_equal(cut_b + PROFILE_TEXT_MAX - 8, "a286a8c9");
 	assert_string_not_equal(cut_a, cut_b);
 	assert_ptr_equal(shown(p, a, sizeof(a)), cut_a);
 	/* A text that an output showed is read again unchanged. */
@@ -286,6 +288,12 @@ static void threads_beyond_the_memory_share_one(void **state)
 	t.tid = 0;
 	assert_int_equal(profile_thread(p, &t, &again), 0);
 	assert_int_equal(again, first);
+	/* Other processes have shares of their own. */
+	for (t.pid = 2; t.pid < 5; t.pid++) {
+		profile_taker(p, t.pid);
+		assert_int_equal(profile_thread(p, &t, &id), 0);
+		assert_int_equal(profile_thread_of(p, id)->pid, t.pid);
+	}
 	profile_free(p);
 }
 
@@ -308,6 +316,12 @@ static void texts_beyond_the_memory_share_one(void **state)
 	assert_in_range(profile_left_out(p), 90000, 99990);
 	assert_int_equal(profile_text(p, "first", 5, &again), 0);
 	assert_int_equal(again, first);
+	/* Other processes have shares of their own. */
+	for (int i = 1; i < 10; i++) {
+		profile_taker(p, i);
+		assert_int_equal(profile_text(p, name, (size_t)sprintf(name, "n%d", i), &text), 0);
+		assert_string_equal(profile_text_of(p, text, NULL), name);
+	}
 	profile_free(p);
 }
 
