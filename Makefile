@@ -100,6 +100,9 @@ $(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code unwind/test_clr_code): \
 $(addprefix $(B)/unit/,symbols/test_r2r_image unwind/test_r2r_unwind container/test_memory_guard): \
 	override LDFLAGS += -Wl,--wrap=memory_left -Wl,--wrap=memory_taken
 
+# In this test, a process does not answer.
+$(B)/unit/sampler/test_start: override LDFLAGS += -Wl,--wrap=targets_threads
+
 # A fake runtime answers the reader, and the test counts the answers.
 $(B)/unit/profcpu/record/test_code_reader: override LDFLAGS += $(addprefix -Wl$(comma)--wrap=,clr_runtime_locate \
 	clr_contract_load clr_code_reader_new clr_code_reader_free clr_code_read unwinder_add_code)

@@ -64,22 +64,21 @@ int procmap_next(int maps_fd, uint64_t addr, struct procmap *ret_map)
 		.path = m->name,
 		.path_len = q.name_size ? strnlen(m->name, q.name_size) : 0,
 	};
-	m->build_id_len = 0;
 	return 1;
 }
 
-void procmap_build_id(int maps_fd, struct procmap *m)
+void procmap_read_build_id(int maps_fd, struct procmap_build_id *id)
 {
 	struct query q = {
 		.size = sizeof(q),
 		.flags = QUERY_EXECUTABLE,
-		.addr = m->map.start,
-		.build_id_size = sizeof(m->build_id),
-		.build_id_addr = (uintptr_t)m->build_id,
+		.addr = id->start,
+		.build_id_size = sizeof(id->bytes),
+		.build_id_addr = (uintptr_t)id->bytes,
 	};
 
 	/* The process may have mapped another file meanwhile. */
-	if (!run_query(maps_fd, &q) && q.inode == m->map.ino && q.dev_major == m->map.maj &&
-	    q.dev_minor == m->map.min)
-		m->build_id_len = (uint8_t)q.build_id_size;
+	if (!run_query(maps_fd, &q) && q.inode == id->ino && q.dev_major == id->maj &&
+	    q.dev_minor == id->min)
+		id->len = (uint8_t)q.build_id_size;
 }

@@ -11,9 +11,15 @@
 
 struct procmap {
 	struct proc_map map; /* path points into name */
-	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
-	uint8_t build_id_len; /* 0: none, or not read */
 	char name[PATH_MAX];
+};
+
+/* A mapping, and the build id of its file. */
+struct procmap_build_id {
+	uint64_t start, ino;
+	uint32_t maj, min;
+	uint8_t len; /* 0: none, or not read */
+	uint8_t bytes[PROCMAP_BUILD_ID_MAX];
 };
 
 /*
@@ -25,8 +31,9 @@ int procmap_next(int maps_fd, uint64_t addr, struct procmap *ret_map);
 
 /*
  * Reads the build id of a mapping that procmap_next found. The kernel reads the file for it, and
- * waits for its file system. So the caller must know that the file system answers.
+ * waits for its file system. So the caller must know that the file system answers, but a process
+ * may map another file meanwhile: call it by ask().
  */
-void procmap_build_id(int maps_fd, struct procmap *m);
+void procmap_read_build_id(int maps_fd, struct procmap_build_id *id);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/descriptor_budget.h"
+#include "container/ask.h"
 #include "sampler/sampler_impl.h"
 
 #include <errno.h>
@@ -69,6 +70,9 @@ static int add_target(struct sampler *s, pid_t pid, struct sampler_problem *prob
 		return sampler_fail(
 			problem, r, "record",
 			"process %d: no such process here; `profcpu ps` lists processes", pid);
+	if (r == -ETIME)
+		return sampler_fail(problem, r, "record",
+				    "process %d: it " ASK_SILENT_WHY "; " ASK_SILENT_REMEDY, pid);
 	if (r)
 		return sampler_fail(problem, r, "record", "process %d: %s", pid, strerror(-r));
 	return targets_add(&s->targets, tgid)

@@ -181,13 +181,15 @@ static int open_thread(struct sampler *s, struct target_thread t, struct open_pl
 	return r;
 }
 
-static int list_threads(struct sampler *s, struct target_threads *threads)
+static int list_threads(struct sampler *s, struct target_threads *threads, pid_t *ret_silent)
 {
 	int r = 0;
 
 	threads->len = 0;
-	for (size_t i = 0; i < s->targets.list.len && r != -ENOMEM; i++)
+	for (size_t i = 0; i < s->targets.list.len && r != -ENOMEM; i++) {
 		r = targets_threads(s->targets.list.v[i], sampler_proc(&s->options), threads);
+		*ret_silent = r == -ETIME ? s->targets.list.v[i] : *ret_silent;
+	}
 	return r == -ENOMEM ? r : 0; /* an ended process has no threads */
 }
 
@@ -209,13 +211,14 @@ static int open_threads(struct sampler *s, struct open_place *place)
 {
 	struct target_threads threads = {0};
 	const struct timespec moment = {.tv_nsec = 2000000};
+	pid_t silent = 0;
 	int r = pidset_new(&s->attached);
 
 	for (int pass = 0; !r && pass < RESCANS_MAX; pass++) {
 		if (pass == 1)
 			r = targets_add_children(&s->targets, sampler_proc(&s->options));
 		if (!r)
-			r = list_threads(s, &threads);
+			r = list_threads(s, &threads, &silent);
 		if (!r && pass)
 			r = sampler_peek_forks(s);
 		if (!r && pass && count_unattached(s, &threads)) {
@@ -228,8 +231,10 @@ static int open_threads(struct sampler *s, struct open_place *place)
 			r = open_thread(s, threads.v[i], place);
 	}
 	vec_free(&threads);
+	if (!r && !s->fds.len && silent)
+		snprintf(place->where, sizeof(place->where), "process %d", silent);
 	if (!r && !s->fds.len)
-		r = -ESRCH;
+		r = silent ? -ETIME : -ESRCH;
 	return r;
 }
 

@@ -131,13 +131,13 @@ static int list_threads(struct renewal *n, bool first_pass)
 
 		if (!pidset_has(&s->targets.pids, pid))
 			continue;
-		r = targets_threads(pid, sampler_proc(&s->options), &n->threads) == -ENOMEM
-			    ? -ENOMEM
-			    : 0;
-		if (first_pass && !has_attached(n, first)) {
+		r = targets_threads(pid, sampler_proc(&s->options), &n->threads);
+		/* A process that does not answer may have threads that we know. */
+		if (first_pass && r != -ETIME && !has_attached(n, first)) {
 			pidset_remove(&s->targets.pids, pid);
 			n->threads.len = first;
 		}
+		r = r == -ENOMEM ? r : 0;
 	}
 	vec_free(&processes);
 	/* After lost FORKs, find children as at the beginning. */

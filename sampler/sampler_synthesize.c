@@ -2,9 +2,9 @@
 #include "sampler/synth_maps.h"
 
 #include "base/cleanup.h"
+#include "container/ask.h"
 #include "container/proc.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 
 #define SYNTH_STAT_BYTES 512
 #define SYNTH_PATH 256
+#define SYNTH_THREADS 96 /* read by one question */
 #define SYNTH_KTHREAD \
 	0x00200000u /* PF_KTHREAD in the flags of /proc/PID/stat; perf and ps use it too */
 
@@ -73,42 +74,75 @@ static int put_leader(struct synth_buf *b, pid_t pid, struct synth_maps *maps)
 	return synth_maps_put(maps, b, pid);
 }
 
-static int put_thread(struct synth_buf *b, int task_fd, pid_t pid, pid_t tid)
+/* Further threads of a process, some at a time. Another process reads them (ask.h). */
+struct threads_question {
+	pid_t pid;
+	DIR *dir; /* NULL: not open yet */
+	bool last;
+	size_t n;
+	struct {
+		pid_t tid;
+		int len; /* of the name */
+		char comm[PROC_COMM_BYTES];
+	} v[SYNTH_THREADS];
+	char path[SYNTH_PATH];
+};
+_Static_assert(sizeof(struct threads_question) <= ASK_BYTES, "one question");
+
+static void drop_threads(void *question)
 {
-	char path[64], comm[PROC_COMM_BYTES];
+	struct threads_question *q = question;
 
-	snprintf(path, sizeof(path), "%d/comm", tid);
-	AUTO_CLOSE int fd = openat(task_fd, path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, comm, sizeof(comm));
+	if (q->dir)
+		closedir(q->dir);
+}
 
-	if (n <= 0)
-		return 0;
-	if (comm[n - 1] == '\n')
-		n--;
-	return put_task(b, pid, tid, pid, comm, (size_t)n);
+static int read_threads(void *question)
+{
+	struct threads_question *q = question;
+	int r = 1;
+
+	for (q->n = 0; q->n < SYNTH_THREADS;) {
+		char path[32];
+		pid_t tid;
+
+		r = proc_next_number(q->path, &q->dir, &tid);
+		if (r <= 0)
+			break;
+		snprintf(path, sizeof(path), "%d/comm", tid);
+		AUTO_CLOSE int fd =
+			tid == q->pid ? -1 : openat(dirfd(q->dir), path, O_RDONLY | O_CLOEXEC);
+		ssize_t n = fd < 0 ? -1 : read(fd, q->v[q->n].comm, sizeof(q->v[q->n].comm));
+
+		if (n <= 0)
+			continue;
+		q->v[q->n].tid = tid;
+		q->v[q->n].len = (int)n - (q->v[q->n].comm[n - 1] == '\n');
+		q->n++;
+	}
+	q->last = r <= 0;
+	return q->dir ? 0 : r;
 }
 
 static int put_process(struct synth_buf *b, pid_t pid, struct synth_maps *maps)
 {
-	char path[SYNTH_PATH];
-	struct dirent *e;
-	int r;
+	struct threads_question q = {.pid = pid};
+	bool first = true;
+	int r = 0;
 
-	snprintf(path, sizeof(path), "%s/%d/task", b->from.proc, pid);
-	DIR *dir = opendir(path);
+	snprintf(q.path, sizeof(q.path), "%s/%d/task", b->from.proc, pid);
+	while (!r && !q.last) {
+		int error = ask(pid, read_threads, drop_threads, &q, sizeof(q));
 
-	if (!dir)
-		return leave_out(b, errno);
-	r = put_leader(b, pid, maps);
-	while (!r && (e = readdir(dir))) {
-		pid_t tid = isdigit((unsigned char)e->d_name[0])
-				    ? (pid_t)strtol(e->d_name, NULL, 10)
-				    : pid;
-
-		if (tid != pid)
-			r = put_thread(b, dirfd(dir), pid, tid);
+		if (error)
+			return leave_out(b, -error);
+		if (first)
+			r = put_leader(b, pid, maps);
+		first = false;
+		for (size_t i = 0; i < q.n && !r; i++)
+			r = put_task(b, pid, q.v[i].tid, pid, q.v[i].comm, (size_t)q.v[i].len);
 	}
-	closedir(dir);
+	drop_threads(&q);
 	return r;
 }
 

@@ -38,7 +38,7 @@ _Static_assert(sizeof(struct body_mmap2) == 64, "record layout");
 
 /* -E2BIG: over the limit. */
 static int put_map(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
-		   const struct proc_map *m, const uint8_t *build_id, uint8_t build_id_len)
+		   const struct proc_map *m, const struct procmap_build_id *id)
 {
 	uint16_t misc = PERF_RECORD_MISC_USER;
 	bool named = m->path_len;
@@ -55,10 +55,10 @@ static int put_map(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
 	maps->bytes += sizeof(body) + m->path_len;
 	if (maps->bytes > SYNTH_MAPS_BYTES_MAX)
 		return -E2BIG;
-	if (build_id_len) {
+	if (id && id->len) {
 		misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
-		body.build_id_size = build_id_len;
-		memcpy(body.build_id, build_id, build_id_len);
+		body.build_id_size = id->len;
+		memcpy(body.build_id, id->bytes, id->len);
 	} else {
 		body.maj = m->maj;
 		body.min = m->min;
@@ -68,15 +68,14 @@ static int put_map(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
 			     named ? m->path : "//anon", named ? m->path_len : 6);
 }
 
-/* Read by another thread, because the kernel may not answer (ask.h). */
+/* Read by another process, because the kernel may not answer (ask.h). */
 struct maps_question {
 	char path[MAPS_PATH];
-	int fd;                  /* -1: not open yet */
-	uint64_t addr;           /* where the next batch begins */
-	struct procmap *batch;   /* MAPS_BATCH */
-	size_t n;                /* of the batch */
-	bool wanted[MAPS_BATCH]; /* build ids */
-	char *v;                 /* the text */
+	int fd;                /* -1: not open yet */
+	uint64_t addr;         /* where the next batch begins */
+	struct procmap *batch; /* MAPS_BATCH */
+	size_t n;              /* of the batch */
+	char *v;               /* the text */
 	size_t len, cap;
 };
 
@@ -113,13 +112,25 @@ static int query_batch(void *question)
 	return r;
 }
 
+/* The build ids of a batch. Another question, so that the batch is kept if there is no answer. */
+struct build_ids_question {
+	int fd;
+	size_t n;
+	struct procmap_build_id v[MAPS_BATCH]; /* ino 0: not wanted */
+};
+
+static void drop_build_ids(void *question)
+{
+	cleanup_close(&((struct build_ids_question *)question)->fd);
+}
+
 static int query_build_ids(void *question)
 {
-	struct maps_question *q = question;
+	struct build_ids_question *q = question;
 
 	for (size_t i = 0; i < q->n; i++)
-		if (q->wanted[i])
-			procmap_build_id(q->fd, &q->batch[i]);
+		if (q->v[i].ino)
+			procmap_read_build_id(q->fd, &q->v[i]);
 	return 0;
 }
 
@@ -156,7 +167,8 @@ static int ask_maps(pid_t pid, int (*fn)(void *question), struct maps_question *
 }
 
 /* Wants the build ids of files on file systems that answer. Returns how many, or -ENOMEM. */
-static int want_build_ids(struct synth_maps *maps, struct maps_question *q, pid_t pid)
+static int want_build_ids(struct synth_maps *maps, const struct maps_question *q, pid_t pid,
+			  struct build_ids_question *ids)
 {
 	bool permitted = false;
 	dev_t asked = 0;
@@ -174,10 +186,28 @@ static int want_build_ids(struct synth_maps *maps, struct maps_question *q, pid_
 			permitted = opener_may_read_device(maps->opener, pid, dev);
 			asked = dev;
 		}
-		q->wanted[i] = m->ino && permitted;
-		n += q->wanted[i];
+		ids->v[i] = (struct procmap_build_id){.start = m->start,
+						      .ino = permitted ? m->ino : 0,
+						      .maj = m->maj,
+						      .min = m->min};
+		n += ids->v[i].ino != 0;
 	}
 	return n;
+}
+
+/* 0, also if there is no answer; -ENOMEM. */
+static int ask_build_ids(struct synth_maps *maps, const struct maps_question *q, pid_t pid,
+			 struct build_ids_question *ids)
+{
+	int r = want_build_ids(maps, q, pid, ids);
+
+	if (r <= 0)
+		return r;
+	ids->n = q->n;
+	ids->fd = fcntl(q->fd, F_DUPFD_CLOEXEC, 0);
+	if (ids->fd >= 0 && ask(pid, query_build_ids, drop_build_ids, ids, sizeof(*ids)) != -ETIME)
+		drop_build_ids(ids);
+	return 0;
 }
 
 /*
@@ -187,18 +217,16 @@ static int want_build_ids(struct synth_maps *maps, struct maps_question *q, pid_
 static int put_queried(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
 		       struct maps_question *q)
 {
+	struct build_ids_question ids;
 	int r;
 
 	do {
 		r = ask_maps(pid, query_batch, q);
 		if (r)
 			return r == -ENOTTY ? r : 0;
-		r = want_build_ids(maps, q, pid);
-		if (r > 0)
-			r = ask_maps(pid, query_build_ids, q);
+		r = ask_build_ids(maps, q, pid, &ids);
 		for (size_t i = 0; i < q->n && !r; i++)
-			r = put_map(maps, b, pid, &q->batch[i].map, q->batch[i].build_id,
-				    q->batch[i].build_id_len);
+			r = put_map(maps, b, pid, &q->batch[i].map, &ids.v[i]);
 	} while (!r && q->n == MAPS_BATCH);
 	return r;
 }
@@ -221,7 +249,7 @@ static int put_text(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
 	r = 0;
 	while (!r && proc_map_next(&cursor, &m))
 		if (m.prot & PROT_EXEC)
-			r = put_map(maps, b, pid, &m, NULL, 0);
+			r = put_map(maps, b, pid, &m, NULL);
 	return r;
 }
 

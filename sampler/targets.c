@@ -1,11 +1,8 @@
 #include "sampler/targets.h"
 
-#include "base/cleanup.h"
-#include "base/file.h"
 #include "container/proc.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,15 +33,13 @@ int targets_add(struct targets *t, pid_t pid)
 
 int targets_tgid(pid_t pid, const char *proc, pid_t *ret_tgid)
 {
-	char path[TARGETS_PATH];
-	AUTO_FREE char *text = NULL;
-	size_t len;
+	char path[TARGETS_PATH], text[PROC_START_BYTES];
 
 	snprintf(path, sizeof(path), "%s/%d/status", proc, pid);
-	int r = pid > 0 ? file_read_at(AT_FDCWD, path, 65536, &text, &len) : -ESRCH;
+	ssize_t len = pid > 0 ? proc_read_path(pid, path, text, sizeof(text)) : -ESRCH;
 
-	if (r)
-		return r == -ENOENT ? -ESRCH : r;
+	if (len < 0)
+		return len == -ENOENT ? -ESRCH : (int)len;
 	const char *line = strstr(text, "\nTgid:");
 
 	*ret_tgid = line ? (pid_t)strtol(line + 6, NULL, 10) : pid;
@@ -83,7 +78,7 @@ static int add_family(void *ctx, pid_t pid)
 int targets_add_children(struct targets *t, const char *proc)
 {
 	struct families all = {.proc = proc};
-	int r = proc_each_numeric_name(proc, add_family, &all);
+	int r = proc_each_numeric_name(0, proc, add_family, &all);
 
 	/* Children mostly have higher ids than their parents, so the first pass finds nearly all.
 	 */
@@ -119,12 +114,12 @@ int targets_threads(pid_t pid, const char *proc, struct target_threads *threads)
 	char path[TARGETS_PATH];
 
 	snprintf(path, sizeof(path), "%s/%d/task", proc, pid);
-	return proc_each_numeric_name(path, add_thread, &list);
+	return proc_each_numeric_name(pid, path, add_thread, &list);
 }
 
 int targets_all(const char *proc, struct target_threads *processes)
 {
 	struct thread_list list = {processes, 0};
 
-	return proc_each_numeric_name(proc, add_thread, &list);
+	return proc_each_numeric_name(0, proc, add_thread, &list);
 }

@@ -5,9 +5,7 @@
 #include "container/proc.h"
 #include "sampler/offcpu/schedstat.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,14 +64,15 @@ int blocked_count(const char *proc, pid_t tid, uint64_t *ret_count)
 	struct schedstat stat;
 
 	path_of(proc, tid, "schedstat", path);
-	/* The kernel always answers this one. */
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	AUTO_CLOSE int fd = -1;
+	int r = proc_open_path(tid, path, &fd);
 
-	if (len < 0)
-		return -errno;
-	text[len] = 0;
-	int r = schedstat_parse(text, &stat);
+	/* The kernel always answers this read. */
+	ssize_t len = r ? 0 : read(fd, text, sizeof(text) - 1);
+
+	text[len > 0 ? len : 0] = 0;
+	if (!r)
+		r = len < 0 ? -errno : schedstat_parse(text, &stat);
 
 	if (!r)
 		*ret_count = stat.count;
@@ -104,29 +103,14 @@ int blocked_read(const char *proc, pid_t tid, uint64_t count, void *stack, size_
 	return r;
 }
 
-/* The auxiliary vector has pairs of words of 8 or 4 bytes, like the program. AT_PHENT distinguishes
- * them (Linux fs/binfmt_elf.c, create_elf_tables). */
 int blocked_parse_auxv(const void *auxv, size_t len, bool *ret_is_32)
 {
-	const unsigned char *at = auxv;
-	uint64_t pair[2];
-	uint32_t pair_32[2];
+	size_t word = proc_auxv_word(auxv, len);
 
-	for (size_t i = 0; i + sizeof(pair) <= len; i += sizeof(pair)) {
-		memcpy(pair, at + i, sizeof(pair));
-		if (pair[0] != AT_PHENT || pair[1] != sizeof(Elf64_Phdr))
-			continue;
-		*ret_is_32 = false;
-		return 0;
-	}
-	for (size_t i = 0; i + sizeof(pair_32) <= len; i += sizeof(pair_32)) {
-		memcpy(pair_32, at + i, sizeof(pair_32));
-		if (pair_32[0] != AT_PHENT || pair_32[1] != sizeof(Elf32_Phdr))
-			continue;
-		*ret_is_32 = true;
-		return 0;
-	}
-	return -EBADMSG;
+	if (!word)
+		return -EBADMSG;
+	*ret_is_32 = word == 4;
+	return 0;
 }
 
 int blocked_is_32(const char *proc, pid_t pid, bool *ret_is_32)

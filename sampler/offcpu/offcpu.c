@@ -87,7 +87,15 @@ static int add_overflow(struct offcpu *o)
 
 int offcpu_add(struct offcpu *o, const struct offcpu_event *event)
 {
-	return enqueue(o, event, NULL);
+	int r = enqueue(o, event, NULL);
+
+	o->begun += !r && (event->kind == OFFCPU_BEGIN || event->kind == OFFCPU_CREATED);
+	return r;
+}
+
+size_t offcpu_threads(const struct offcpu *o)
+{
+	return o->begun;
 }
 
 int offcpu_add_poll(struct offcpu *o, pid_t tid, uint64_t time_ns, const struct schedstat *stat)

@@ -34,10 +34,12 @@
 #include <sys/types.h>
 
 #define OFFCPU_NO_STACK UINT32_MAX
-#define OFFCPU_THREADS_MAX ((size_t)1 << 20) /* alive at once */
-#define OFFCPU_QUEUE_MAX ((size_t)1 << 20)   /* events of two rounds */
-#define OFFCPU_HELD_MAX ((size_t)1 << 16)    /* finished waits until the next poll */
-#define OFFCPU_SHARES_MAX ((size_t)1 << 18)  /* distinct threads, stacks and wakers per epoch */
+#define OFFCPU_THREADS_MAX ((size_t)1 << 20) /* offcpu_threads; the caller keeps to it */
+#define OFFCPU_THREAD_BYTES 1024             /* memory for each of them, at most, without events */
+#define OFFCPU_GONE_MIN 1024                /* ended threads that wait for the end of their epoch */
+#define OFFCPU_QUEUE_MAX ((size_t)1 << 20)  /* events of two rounds */
+#define OFFCPU_HELD_MAX ((size_t)1 << 16)   /* finished waits until the next poll */
+#define OFFCPU_SHARES_MAX ((size_t)1 << 18) /* distinct threads, stacks and wakers per epoch */
 #define OFFCPU_EPOCH_NS UINT64_C(5000000000) /* time after which estimates become intervals */
 /*
  * Time in one wait, from poll to poll, after which its stack may be read from outside. With a
@@ -148,6 +150,9 @@ void offcpu_free(struct offcpu *o);
  * OFFCPU_QUEUE_MAX are counted and dropped.
  */
 int offcpu_add(struct offcpu *o, const struct offcpu_event *event);
+
+/* Threads that began and whose totals the listener has not got. Each takes memory. */
+size_t offcpu_threads(const struct offcpu *o);
 
 /*
  * Adds the scheduler's counters of a thread: at its BEGIN (CREATED implies zeros), after each CLOSE

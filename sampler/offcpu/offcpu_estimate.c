@@ -205,7 +205,12 @@ int offcpu_open_again(struct offcpu *o, uint64_t time_ns)
 	}
 	o->open = true;
 	o->open_ns = time_ns;
-	return time_ns - o->epoch_ns < OFFCPU_EPOCH_NS ? 0 : offcpu_flush(o, time_ns, false);
+	/* Ended threads are most of the memory after a storm of threads. */
+	bool many_gone = o->gone.len > OFFCPU_GONE_MIN && o->gone.len > o->begun / 2;
+
+	return time_ns - o->epoch_ns < OFFCPU_EPOCH_NS && !many_gone
+		       ? 0
+		       : offcpu_flush(o, time_ns, false);
 }
 
 int offcpu_whole(struct offcpu *o, uint64_t time_ns)

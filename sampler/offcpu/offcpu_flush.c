@@ -53,6 +53,7 @@ int offcpu_share(struct offcpu *o, const struct offcpu_thread *t, const struct o
 	struct offcpu_share s = *share;
 
 	s.thread = (uint32_t)(t - o->threads.v);
+	o->threads.v[s.thread].is_shared = true;
 	if (s.is_short) {
 		s.stack = s.waker_stack = OFFCPU_NO_STACK;
 		s.waker = 0;
@@ -236,6 +237,16 @@ static int emit_shares(struct offcpu *o, uint64_t time_ns)
 	return r;
 }
 
+int offcpu_finish_ended(struct offcpu *o, uint32_t thread, uint64_t time_ns)
+{
+	struct offcpu_thread *t = &o->threads.v[thread];
+
+	offcpu_end_stay(t);
+	int r = finish_flush(o, t, time_ns, true);
+
+	return r ? r : offcpu_release(o, thread);
+}
+
 int offcpu_flush(struct offcpu *o, uint64_t time_ns, bool last)
 {
 	int r = 0;
@@ -268,13 +279,8 @@ int offcpu_flush(struct offcpu *o, uint64_t time_ns, bool last)
 		}
 		r = finish_flush(o, t, time_ns, last);
 	}
-	while (o->gone.len && !r) {
-		uint32_t index = o->gone.v[--o->gone.len];
-
-		r = finish_flush(o, &o->threads.v[index], time_ns, true);
-		if (!r)
-			r = offcpu_release(o, index);
-	}
+	while (o->gone.len && !r)
+		r = offcpu_finish_ended(o, o->gone.v[--o->gone.len], time_ns);
 	o->epoch_ns = time_ns;
 	o->whole = false;
 	return r;

@@ -62,6 +62,7 @@ struct offcpu_thread {
 	uint8_t state;      /* enum offcpu_state */
 	bool ended, polled; /* polled: base is valid */
 	bool is_listed;     /* in offcpu.trusted */
+	bool is_shared;     /* may have shares in offcpu.shares */
 	uint64_t since_ns;  /* start of the state, or of the part of a wait not accounted for yet */
 	struct offcpu_open open;     /* OFFCPU_OFF_CPU */
 	struct offcpu_waking waking; /* the last one while running */
@@ -111,6 +112,12 @@ struct offcpu_thread {
 	} flush;
 };
 
+/* With its entries in lists and in `tids`, which may be a quarter full */
+_Static_assert(sizeof(struct offcpu_thread) + 3 * sizeof(uint32_t) +
+			       4 * sizeof(struct hashmap_slot) <=
+		       OFFCPU_THREAD_BYTES,
+	       "a thread takes no more");
+
 /* Sums of similar recorded waits. */
 struct offcpu_share {
 	uint32_t thread;
@@ -144,6 +151,7 @@ struct offcpu {
 	VEC(uint64_t) sizes;  /* scratch */
 	struct hashmap tids;  /* tid -> index of its latest thread */
 	VEC(struct offcpu_thread) threads;
+	size_t begun; /* threads in `threads`, and those to come from the queue */
 	VEC(uint32_t) free;
 	VEC(uint32_t) trusted; /* threads without doubt_ns, and some others */
 	VEC(uint32_t) gone;    /* ended threads whose estimates are to come */
@@ -238,5 +246,8 @@ int offcpu_share(struct offcpu *o, const struct offcpu_thread *t, const struct o
 /* Turns pending time into intervals. last: no later stack can belong to it. 0; -ENOMEM; the
  * listener's -errno. */
 int offcpu_flush(struct offcpu *o, uint64_t time_ns, bool last);
+/* Hands out the pending time of an ended thread that has no shares, and frees its place. 0;
+ * -ENOMEM; the listener's. */
+int offcpu_finish_ended(struct offcpu *o, uint32_t thread, uint64_t time_ns);
 
 #endif

@@ -74,8 +74,6 @@ static int place_of(struct offcpu *o, uint32_t *ret_index)
 		*ret_index = o->free.v[--o->free.len];
 		return 0;
 	}
-	if (o->threads.len == OFFCPU_THREADS_MAX)
-		return -E2BIG;
 	int r = vec_push(&o->threads, ((struct offcpu_thread){0}));
 
 	/* Each thread has room in the list. */
@@ -119,13 +117,11 @@ int offcpu_begin_thread(struct offcpu *o, const struct offcpu_event *e)
 	uint32_t index;
 	int r;
 
-	if (known && !o->threads.v[*known].ended)
-		return 0;
-	r = place_of(o, &index);
-	if (r == -E2BIG) {
-		o->counts.overflow++;
+	if (known && !o->threads.v[*known].ended) {
+		o->begun--;
 		return 0;
 	}
+	r = place_of(o, &index);
 	if (!r)
 		r = hashmap_put(&o->tids, (uint32_t)e->tid, index);
 	if (r)
@@ -164,6 +160,7 @@ int offcpu_release(struct offcpu *o, uint32_t thread)
 	if (!r && o->listener.thread)
 		r = o->listener.thread(o->listener.ctx, t->tid, &t->totals);
 	t->ended = true;
+	o->begun--;
 	return r ? r : vec_push(&o->free, thread);
 }
 
@@ -324,7 +321,12 @@ int offcpu_end_thread(struct offcpu *o, struct offcpu_thread *t, const struct of
 			offcpu_add_unwatched(t, o->mark_ns - t->base_ns);
 	}
 	t->ended = true;
-	return r ? r : vec_push(&o->gone, index);
+	if (r)
+		return r;
+	/* Estimates need recorded waits. Threads without them are not kept until the next flush. */
+	return t->is_shared || t->carried
+		       ? vec_push(&o->gone, index)
+		       : offcpu_finish_ended(o, index, o->estimating ? e->time_ns : o->mark_ns);
 }
 
 static void lost_in_window(struct offcpu *o, struct offcpu_thread *t, uint64_t time_ns)

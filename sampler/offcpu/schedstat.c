@@ -4,9 +4,9 @@
 #include "base/descriptor_budget.h"
 #include "base/file.h"
 #include "base/hashmap.h"
+#include "container/proc.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -40,14 +40,15 @@ int schedstat_parse(const char *text, struct schedstat *ret_stat)
 	return 0;
 }
 
-static int open_stat(const struct schedstat_reader *r, const char *of)
+/* tid: of the thread; our own needs no question. */
+static int open_stat(const struct schedstat_reader *r, pid_t tid, const char *of)
 {
 	char path[SCHEDSTAT_PATH];
-	int n = snprintf(path, sizeof(path), "%s/%s/schedstat", r->proc, of);
-	int fd = n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG
-						    : open(path, O_RDONLY | O_CLOEXEC);
+	int n = snprintf(path, sizeof(path), "%s/%s/schedstat", r->proc, of), fd = -1;
+	int error =
+		n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG : proc_open_path(tid, path, &fd);
 
-	return fd == -1 ? -errno : fd;
+	return error ? error : fd;
 }
 
 static int read_stat(int fd, struct schedstat *ret_stat)
@@ -64,7 +65,7 @@ static int read_stat(int fd, struct schedstat *ret_stat)
 /* Checks our own counters. A kernel that does not count has "0 0 0" although we run. */
 static int try_own(const struct schedstat_reader *r)
 {
-	AUTO_CLOSE int fd = open_stat(r, "thread-self");
+	AUTO_CLOSE int fd = open_stat(r, getpid(), "thread-self");
 	struct schedstat own;
 	int error = fd < 0 ? fd : read_stat(fd, &own);
 
@@ -150,7 +151,7 @@ int schedstat_read(struct schedstat_reader *r, pid_t tid, struct schedstat *ret_
 		schedstat_forget(r, tid);
 	}
 	snprintf(of, sizeof(of), "%d", tid);
-	AUTO_CLOSE int fd = open_stat(r, of);
+	AUTO_CLOSE int fd = open_stat(r, tid, of);
 
 	if (fd < 0)
 		return fd == -ENOENT ? -ESRCH : fd;

@@ -3,12 +3,14 @@
 #include "sampler/attr.h"
 #include "sampler/sampler_impl.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -37,6 +39,16 @@ struct seen {
 	uint64_t samples, first_ns, mappings, forks;
 	uint64_t of[THREADS_MAX];
 };
+
+/* Whether targets do not answer, by -Wl,--wrap. */
+static bool silent;
+
+__typeof__(targets_threads) __real_targets_threads, __wrap_targets_threads;
+
+int __wrap_targets_threads(pid_t pid, const char *proc, struct target_threads *threads)
+{
+	return silent ? -ETIME : __real_targets_threads(pid, proc, threads);
+}
 
 static int take_records(void *ctx, int cpu, const void *data, size_t len)
 {
@@ -126,8 +138,8 @@ static void end_child(pid_t pid, struct child *child)
 	munmap(child, sizeof(*child));
 }
 
-static struct sampler *open_with(pid_t pid, enum sampler_mode mode, struct seen *seen,
-				 uint64_t memory)
+static int try_open(pid_t pid, enum sampler_mode mode, uint64_t memory, struct sampler **ret_s,
+		    struct sampler_problem *problem)
 {
 	static const struct sampler_event event = {
 		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK};
@@ -140,11 +152,18 @@ static struct sampler *open_with(pid_t pid, enum sampler_mode mode, struct seen 
 						.memory = memory,
 						.stack_bytes = memory ? 1024 : 0,
 						.count = true};
+
+	return sampler_open(&options, ret_s, problem);
+}
+
+static struct sampler *open_with(pid_t pid, enum sampler_mode mode, struct seen *seen,
+				 uint64_t memory)
+{
 	const struct sampler_listener listener = {.ctx = seen, .records = take_records};
 	struct sampler_problem problem;
 	struct sampler *s = NULL;
 
-	if (sampler_open(&options, &s, &problem))
+	if (try_open(pid, mode, memory, &s, &problem))
 		fail_msg("cannot %s: %s", problem.what, problem.detail);
 	assert_int_equal(sampler_listen(s, &listener), 0);
 	return s;
@@ -289,6 +308,31 @@ static void rings_keep_to_the_memory_that_is_left(void **state)
 	end_child(pid, child);
 }
 
+static void a_target_that_does_not_answer_is_told_and_kept(void **state)
+{
+	(void)state;
+	struct child *child = child_new();
+	pid_t pid = start_child(child, 1);
+	struct seen seen = {.child = child};
+	struct sampler_problem problem;
+	struct sampler *s = NULL;
+	char name[48];
+
+	silent = true;
+	assert_int_equal(try_open(pid, SAMPLER_THREADS, 0, &s, &problem), -ETIME);
+	snprintf(name, sizeof(name), "process %d: it waits", (int)pid);
+	assert_non_null(strstr(problem.detail, name));
+	silent = false;
+	s = open_with(pid, SAMPLER_THREADS, &seen, (uint64_t)1 << 40);
+	sampler_start(s);
+	silent = true;
+	assert_int_equal(sampler_set_stack_bytes(s, 512), -ESRCH);
+	silent = false;
+	assert_int_equal(sampler_set_stack_bytes(s, 512), 0);
+	sampler_close(s);
+	end_child(pid, child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +340,7 @@ int main(void)
 		cmocka_unit_test(threads_that_begin_before_the_start_are_sampled),
 		cmocka_unit_test(with_few_descriptors_sampling_begins_at_once),
 		cmocka_unit_test(rings_keep_to_the_memory_that_is_left),
+		cmocka_unit_test(a_target_that_does_not_answer_is_told_and_kept),
 	};
 	struct attr_features features;
 

@@ -162,6 +162,27 @@ static void a_process_comes_with_its_threads_and_executable_mappings(void **stat
 	assert_int_equal(rounds, 1);
 }
 
+static void each_of_many_threads_comes_once(void **state)
+{
+	char path[64], line[64];
+
+	(void)state;
+	put_file("40/task/40/stat", "40 (main) S 1 40 40 0 -1 4194304 0 0");
+	for (int tid = 41; tid <= 150; tid++) {
+		snprintf(path, sizeof(path), "40/task/%d/comm", tid);
+		put_file(path, tid % 2 ? "odd\n" : "even\n");
+	}
+	const char *all = synthesized(false, 40);
+
+	for (int tid = 41; tid <= 150; tid++) {
+		snprintf(line, sizeof(line), "\n3/0 40 %d %s\n", tid, tid % 2 ? "odd" : "even");
+		const char *found = strstr(all, line);
+
+		assert_non_null(found);
+		assert_null(strstr(found + 1, line));
+	}
+}
+
 static void processes_that_ended_are_left_out(void **state)
 {
 	(void)state;
@@ -312,10 +333,19 @@ static void queried_maps_agree_with_the_text_of_maps(void **state)
 		assert_int_equal(m->map.flags, line.flags);
 		assert_int_equal(m->map.path_len, line.path_len);
 		assert_memory_equal(m->map.path, line.path, line.path_len);
-		assert_int_equal(m->build_id_len, 0);
-		procmap_build_id(fd, m);
-		assert_true(m->map.ino || !m->build_id_len);
-		build_ids += m->build_id_len != 0;
+		struct procmap_build_id id = {.start = m->map.start,
+					      .ino = m->map.ino,
+					      .maj = m->map.maj,
+					      .min = m->map.min};
+
+		procmap_read_build_id(fd, &id);
+		assert_true(id.ino || !id.len);
+		build_ids += id.len != 0;
+		/* Another file is there meanwhile. */
+		id.len = 0;
+		id.ino++;
+		procmap_read_build_id(fd, &id);
+		assert_int_equal(id.len, 0);
 		addr = m->map.end;
 		n++;
 	}
@@ -332,6 +362,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_process_comes_with_its_threads_and_executable_mappings, setup, teardown),
+		cmocka_unit_test_setup_teardown(each_of_many_threads_comes_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(processes_that_ended_are_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(processes_without_descriptors_are_counted, setup,
 						teardown),

@@ -520,6 +520,55 @@ static void places_of_threads_are_used_again(void **state)
 	offcpu_free(o);
 }
 
+static int sum_lives(void *ctx, pid_t tid, const struct offcpu_totals *t)
+{
+	(void)tid;
+	assert_int_equal(t->running_ns + t->blocked_ns + t->runnable_ns + t->unknown_ns,
+			 t->end_ns - t->begin_ns);
+	*(uint64_t *)ctx += t->end_ns - t->begin_ns;
+	return 0;
+}
+
+/*
+ * Threads begin and end while throttled: with events off, on, and whole. Those with waits in a
+ * window are kept until the next OPEN.
+ */
+static void a_storm_of_threads_takes_little_memory_while_throttled(void **state)
+{
+	uint64_t now = 10, lives = 0, n = 0;
+	const struct offcpu_listener listener = {.ctx = &lives, .thread = sum_lives};
+	struct fixture f = {0};
+	size_t most = 0;
+
+	(void)state;
+	assert_int_equal(offcpu_new(0, 0, &listener, &f.o), 0);
+	for (int cycle = 0; cycle < 200; cycle++) {
+		enum offcpu_kind kind = cycle == 199 ? OFFCPU_WHOLE
+					: cycle % 2  ? OFFCPU_OPEN
+						     : OFFCPU_CLOSE;
+
+		add(&f, kind, now += 10, 0);
+		for (int i = 0; i < 1000; i++, n++) {
+			pid_t tid = (pid_t)n + 1;
+
+			add(&f, OFFCPU_CREATED, now += 10, tid);
+			if (kind == OFFCPU_OPEN && i % 4) {
+				add(&f, OFFCPU_IN, now + 10, tid);
+				out(&f, now + 20, tid, 1, false);
+				add(&f, OFFCPU_IN, now + 30, tid);
+			}
+			add(&f, OFFCPU_END, now += 50, tid);
+		}
+		assert_int_equal(offcpu_round(f.o), 0);
+		most = offcpu_threads(f.o) > most ? offcpu_threads(f.o) : most;
+	}
+	end(&f, now + 10);
+	assert_int_equal(lives, n * 50);
+	assert_int_equal(offcpu_threads(f.o), 0);
+	assert_in_range(most, 1000, 6000);
+	offcpu_free(f.o);
+}
+
 static int take_last_totals(void *ctx, pid_t tid, const struct offcpu_totals *totals)
 {
 	(void)tid;
@@ -582,6 +631,7 @@ int main(void)
 		cmocka_unit_test(a_woken_thread_counts_as_having_run),
 		cmocka_unit_test(errors_of_the_listener_are_returned),
 		cmocka_unit_test(places_of_threads_are_used_again),
+		cmocka_unit_test(a_storm_of_threads_takes_little_memory_while_throttled),
 		cmocka_unit_test(overflow_of_the_queue_is_lost_and_unknown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
