@@ -93,15 +93,24 @@ $(B)/profcpu: $(B)/obj/profcpu/main.o $(B)/libprofcpu.a
 	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # Their clock stands still or moves as they say (tests/unit/fake_clock.h).
-$(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code unwind/test_clr_code): \
+$(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code unwind/test_clr_code symbols/test_r2r_image): \
 	override LDFLAGS += -Wl,--wrap=clock_monotonic_ns
 
 # The tests set the memory that is left (tests/unit/fake_memory.h).
-$(addprefix $(B)/unit/,symbols/test_r2r_image unwind/test_r2r_unwind container/test_memory_guard): \
+$(addprefix $(B)/unit/,recording/test_archive_input recording/test_perfdata_merge symbols/test_r2r_image unwind/test_r2r_unwind \
+	container/test_memory_guard dotnet/test_pe elf/test_budget): \
 	override LDFLAGS += -Wl,--wrap=memory_left -Wl,--wrap=memory_taken
 
-# In this test, a process does not answer.
+# The test lets the rights of a process be unreadable.
+$(B)/unit/container/test_opener_nobody: override LDFLAGS += -Wl,--wrap=rights_read
+
+# In these tests, a process or a file does not answer.
+$(B)/unit/symbols/jit/test_perfmap: override LDFLAGS += -Wl,--wrap=holes_next_data
+$(B)/unit/container/test_process_list: override LDFLAGS += -Wl,--wrap=proc_status
 $(B)/unit/sampler/test_start: override LDFLAGS += -Wl,--wrap=targets_threads
+
+# The test lets reads of ELF files find no memory, and lookups of paths not end.
+$(B)/unit/symbols/test_images_room: override LDFLAGS += $(addprefix -Wl$(comma)--wrap=,elf_file_read opener_our_file opener_own_file)
 
 # A fake runtime answers the reader, and the test counts the answers.
 $(B)/unit/profcpu/record/test_code_reader: override LDFLAGS += $(addprefix -Wl$(comma)--wrap=,clr_runtime_locate \
@@ -109,6 +118,9 @@ $(B)/unit/profcpu/record/test_code_reader: override LDFLAGS += $(addprefix -Wl$(
 
 # Probes take no time, and the test counts them.
 $(B)/unit/profcpu/jit/test_capture_cost: override LDFLAGS += -Wl,--wrap=jit_process_probe
+
+# The test lets the list of a directory not end.
+$(B)/unit/symbols/jit/test_pids: override LDFLAGS += -Wl,--wrap=getdents64
 
 # The test counts the passes over the samples and the readings of the header.
 $(B)/unit/profcpu/post/test_postprocess: override LDFLAGS += -Wl,--wrap=samples_each -Wl,--wrap=perfdata_open

@@ -17,7 +17,6 @@
 #define FILE_COPY_BYTES ((size_t)256 << 10)
 #define FILE_COPY_AT_ONCE ((size_t)1 << 30)
 #define FILE_HOLES_MAX 65536 /* bytes after this many holes count as data */
-#define FILE_HOLLOW_BYTES_MIN ((uint64_t)1 << 20)
 
 int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_len)
 {
@@ -236,15 +235,6 @@ uint64_t file_data_bytes(int fd, uint64_t bytes)
 	return data;
 }
 
-bool file_is_sparse(int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < FILE_HOLLOW_BYTES_MIN)
-		return false;
-	return file_data_bytes(fd, (uint64_t)st.st_size) < (uint64_t)st.st_size / 2;
-}
-
 int file_sync(int fd)
 {
 	while (fdatasync(fd)) {
@@ -253,6 +243,22 @@ int file_sync(int fd)
 		if (errno != EINTR)
 			return -errno;
 	}
+	return 0;
+}
+
+int file_open_to_write(int dir_fd, const char *name, int flags, int *ret_fd)
+{
+	AUTO_CLOSE int fd =
+		openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EEXIST;
+	if (st.st_nlink > 1)
+		return -EMLINK;
+	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 

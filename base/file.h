@@ -56,21 +56,27 @@ int file_pread_all(int fd, void *data, size_t len, uint64_t offset);
 /*
  * Counts the bytes outside holes among the first `bytes` of a regular file. Holes use no disk
  * space. Returns all of `bytes` after the 65,536th hole, or if the file system does not report
- * holes. The present position stays.
+ * holes. The present position stays. It waits while the file is being written: see
+ * container/holes.
  */
 uint64_t file_data_bytes(int fd, uint64_t bytes);
-
-/*
- * Returns whether more than half of a file of at least 1 MiB is holes. Reading it would cost us
- * memory, while it cost its maker nothing.
- */
-bool file_is_sparse(int fd);
 
 /*
  * Waits until data written to a file or directory is on the disk. 0; -errno of the write to disk
  * (-EIO, -ENOSPC). Also 0 if the file cannot be synced (a pipe, some file systems).
  */
 int file_sync(int fd);
+
+/*
+ * Opens a regular file of a directory for writing. Other users may have put something else there:
+ * it never follows a link, and does not wait for the reader of a FIFO.
+ *
+ * flags: such as O_RDWR, or O_WRONLY | O_APPEND | O_CREAT; a new file has mode 0600.
+ *
+ * 0; -EEXIST: not a regular file; -ENXIO: a FIFO without a reader; -EMLINK: it has another name,
+ * perhaps of another user; -errno. The caller closes *ret_fd.
+ */
+int file_open_to_write(int dir_fd, const char *name, int flags, int *ret_fd);
 
 /*
  * Removes the file `name` and creates a new one. Therefore it never writes through a link, into a

@@ -1,5 +1,7 @@
 #include "container/access.h"
 
+#include "container/ask.h"
+
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdio.h>
@@ -83,21 +85,37 @@ struct access_denial access_report(const struct proc_status *self, const struct 
 	return d;
 }
 
-int access_probe(pid_t pid, struct access_denial *ret_denial)
+struct access_question {
+	pid_t pid, self;
+	struct access_denial denial;
+};
+
+static int access_ask(void *question)
 {
+	struct access_question *q = question;
 	struct proc_status self, target;
 	char path[64];
 	struct stat st;
-	int r = proc_status(getpid(), &self);
+	int r = proc_status(q->self, &self);
 
 	if (!r)
-		r = proc_status(pid, &target);
+		r = proc_status(q->pid, &target);
 	if (r)
 		return r;
 	/* Files of a process that is not dumpable belong to root. */
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	*ret_denial = access_report(&self, &target, stat(path, &st) || st.st_uid == target.uid);
+	snprintf(path, sizeof(path), "/proc/%d/status", q->pid);
+	q->denial = access_report(&self, &target, stat(path, &st) || st.st_uid == target.uid);
 	return 0;
+}
+
+int access_probe(pid_t pid, struct access_denial *ret_denial)
+{
+	struct access_question q = {.pid = pid, .self = getpid()};
+	int r = ask(pid, access_ask, NULL, &q, sizeof(q));
+
+	if (!r)
+		*ret_denial = q.denial;
+	return r;
 }
 
 static void access_text_capabilities(uint64_t lacking, char *buf, size_t cap)

@@ -4,31 +4,51 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/thread.h"
-#include "container/proc_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/openat2.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define ASK_STATUS_MAX ((size_t)1 << 20)
-#define ASK_NOTED_PIDS 4096 /* power of two */
+#define ASK_STATUS_BYTES 512 /* of status, up to the state */
+#define ASK_NOTED_PIDS 4096  /* power of two */
 #define ASK_NO_USER UINT32_MAX
+#define ASK_STACK_BYTES ((size_t)256 << 10)
+/* Sanitizers keep state for each thread, which a process cannot have. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ASK_BY_THREAD true
+#else
+#define ASK_BY_THREAD false
+#endif
 
 enum ask_state { ASK_IDLE, ASK_CALLED, ASK_ANSWERED, ASK_ABANDONED };
 
-/* One thread, and its call. */
+/* One process, or thread, and its call. */
 struct ask_thread {
 	_Alignas(max_align_t) unsigned char data[ASK_BYTES];
 	struct ask_thread *next; /* in the list of idle or of abandoned threads */
 	pthread_cond_t wake;     /* for both sides */
 	enum ask_state state;
-	pid_t pid, tid; /* of the process that is asked about; of this thread */
-	uint32_t user;  /* of pid, if abandoned */
+	pid_t pid;           /* the process in question */
+	pid_t parent;        /* profcpu */
+	pid_t process;       /* the process that asks; 0: a thread does */
+	int status_fd;       /* of the status of what asks, or -1 */
+	struct rlimit files; /* of profcpu: open files */
+	uint32_t user;       /* of pid, if abandoned */
 	int (*fn)(void *state);
 	void (*drop)(void *state);
 	int result;
@@ -42,11 +62,12 @@ static struct {
 	uint64_t first_ns, waited_ns; /* of the waits over ASK_LATE_MS */
 	uint64_t silent;
 	size_t n_abandoned;
+	atomic_bool leaving;
 	/* By the low bits of their PIDs, processes that were not asked. */
 	bool unasked[ASK_NOTED_PIDS];
 } ask_threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static __thread bool ask_answering;
+static _Thread_local bool ask_answering;
 
 static void ask_unlink(struct ask_thread *t)
 {
@@ -65,21 +86,39 @@ static void ask_put_idle(struct ask_thread *t)
 	ask_threads.idle = t;
 }
 
-static void *ask_answer(void *ctx)
+/*
+ * Makes the kernel end this process with profcpu, or ends it now. A change of rights cancels it, so
+ * repeat it. Do not call it with the lock, because a process that ends here would keep it.
+ */
+static void ask_end_with(pid_t parent)
 {
-	struct ask_thread *t = ctx;
+	if (parent && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent))
+		_exit(EXIT_FAILURE);
+}
+
+/* Answers calls. parent: of this process; 0: this is a thread. */
+static void ask_answer(struct ask_thread *t, pid_t parent)
+{
+	rlim_t files = 0;
 
 	ask_answering = true;
-	t->tid = gettid();
+	/* Before the first question, because other processes can lock the directory. */
+	t->status_fd = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
+	ask_end_with(parent);
 	pthread_mutex_lock(&ask_threads.lock);
 	for (;;) {
 		while (t->state != ASK_CALLED)
 			pthread_cond_wait(&t->wake, &ask_threads.lock);
 		t->began_ns = clock_monotonic_ns();
 		pthread_mutex_unlock(&ask_threads.lock);
+		if (parent && t->files.rlim_cur != files) {
+			setrlimit(RLIMIT_NOFILE, &t->files);
+			files = t->files.rlim_cur;
+		}
 		int r = t->fn(t->data);
 		uint64_t took_ns = clock_monotonic_ns() - t->began_ns;
 
+		ask_end_with(parent);
 		pthread_mutex_lock(&ask_threads.lock);
 		if (t->state == ASK_ABANDONED) {
 			if (t->drop)
@@ -96,6 +135,84 @@ static void *ask_answer(void *ctx)
 		pthread_cond_signal(&t->wake);
 		pthread_mutex_lock(&ask_threads.lock);
 	}
+}
+
+static int ask_process(void *ctx)
+{
+	struct ask_thread *t = ctx;
+
+	(void)thread_begin_signal_stack();
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		return EXIT_FAILURE; /* t->process stays 0 */
+	t->process = getpid();
+	ask_answer(t, t->parent);
+	return 0;
+}
+
+/*
+ * Waits for the end of a process that answers. If it crashed, this one ends likewise. Returns if
+ * the process could not begin.
+ */
+static void ask_wait_for_end(const struct ask_thread *t, pid_t pid)
+{
+	int ended = SIGKILL, number;
+
+	while (waitpid(pid, &ended, __WALL) != pid)
+		if (errno != EINTR)
+			break; /* ask_leave waited for it */
+	if (!t->process)
+		return;
+	while (ask_threads.leaving)
+		pause();
+	if (WIFEXITED(ended))
+		_exit(WEXITSTATUS(ended));
+	number = WIFSIGNALED(ended) ? WTERMSIG(ended) : SIGKILL;
+	signal(number, SIG_DFL);
+	raise(number);
+	_exit(128 + number); /* PID 1 of a namespace */
+}
+
+/* Returns the end of a new stack, below which is a page that faults, or NULL. */
+static unsigned char *ask_stack(void)
+{
+	unsigned char *stack = mmap(NULL, ASK_STACK_BYTES, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+
+	if (stack == MAP_FAILED)
+		return NULL;
+	mprotect(stack, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE);
+	return stack + ASK_STACK_BYTES;
+}
+
+static bool ask_may_trace(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	return !syscall(SYS_capget, &header, data) && (data[0].effective & 1u << CAP_SYS_PTRACE);
+}
+
+/*
+ * Starts a process that shares memory, descriptors, and the place of this thread's variables. So
+ * this thread only waits from now on. Without CAP_SYS_PTRACE, the kernel's Yama module may refuse
+ * other processes what it permits to parents, so a thread asks.
+ */
+static void *ask_thread_main(void *ctx)
+{
+	struct ask_thread *t = ctx;
+
+	t->parent = getpid();
+	if (!ASK_BY_THREAD && ask_may_trace()) {
+		unsigned char *stack = ask_stack();
+		pid_t pid = stack ? clone(ask_process, stack, CLONE_VM | CLONE_FS | CLONE_FILES, t)
+				  : -1;
+
+		if (pid > 0)
+			ask_wait_for_end(t, pid);
+		if (stack)
+			munmap(stack - ASK_STACK_BYTES, ASK_STACK_BYTES);
+	}
+	ask_answer(t, 0);
 	return NULL;
 }
 
@@ -122,7 +239,7 @@ static int ask_start(struct ask_thread *t)
 	pthread_once(&once, ask_watch_forks);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = thread_start(&thread, "ask", ask_answer, t);
+	int r = thread_start(&thread, ASK_NAME, ask_thread_main, t);
 
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!r)
@@ -155,31 +272,31 @@ static struct ask_thread *ask_take_idle(void)
 	return t;
 }
 
-/* Reads the status of a thread, which the kernel writes without a lock of the process. */
-static int ask_status(pid_t pid, pid_t tid, struct proc_status *ret_status)
-{
-	AUTO_FREE char *text = NULL;
-	char path[64];
-	size_t len;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	int r = file_read_at(AT_FDCWD, path, ASK_STATUS_MAX, &text, &len);
-
-	return r ? r : proc_status_parse(text, ret_status);
-}
-
+/*
+ * Looks up only names that are in the kernel's memory, because /proc may be locked. Before Linux
+ * 5.12, the kernel cannot be asked for that.
+ */
 static uint32_t ask_user(pid_t pid)
 {
-	struct proc_status status;
+	const struct open_how cached = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED};
+	char path[32];
+	struct stat st;
 
-	return ask_status(pid, pid, &status) ? ASK_NO_USER : status.uids.real;
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	AUTO_CLOSE int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &cached, sizeof(cached));
+
+	if (fd < 0 && (errno == ENOSYS || errno == EINVAL || errno == EPERM))
+		fd = open(path, O_PATH | O_CLOEXEC);
+	return fd < 0 || fstat(fd, &st) ? ASK_NO_USER : st.st_uid;
 }
 
 static bool ask_is_runnable(const struct ask_thread *t)
 {
-	struct proc_status status;
+	char text[ASK_STATUS_BYTES];
+	ssize_t n = pread(t->status_fd, text, sizeof(text) - 1, 0);
 
-	return !ask_status(getpid(), t->tid, &status) && status.state == 'R';
+	text[n > 0 ? n : 0] = 0;
+	return strstr(text, "\nState:\tR");
 }
 
 static bool ask_has_too_many(pid_t pid)
@@ -287,6 +404,7 @@ int ask(pid_t pid, int (*fn)(void *state), void (*drop)(void *state), void *stat
 	t->fn = fn;
 	t->drop = drop;
 	t->began_ns = 0;
+	getrlimit(RLIMIT_NOFILE, &t->files);
 	t->state = ASK_CALLED;
 	pthread_mutex_unlock(&ask_threads.lock);
 	pthread_cond_signal(&t->wake);
@@ -298,6 +416,25 @@ int ask(pid_t pid, int (*fn)(void *state), void (*drop)(void *state), void *stat
 	}
 	pthread_mutex_unlock(&ask_threads.lock);
 	return r;
+}
+
+void ask_leave(void)
+{
+	/* With the lock, so that none of these processes has it when it ends. */
+	pthread_mutex_lock(&ask_threads.lock);
+	ask_threads.leaving = true;
+	for (const struct ask_thread *t = ask_threads.idle; t; t = t->next)
+		if (t->process && !kill(t->process, SIGKILL))
+			while (waitpid(t->process, NULL, __WALL) < 0 && errno == EINTR)
+				;
+	bool all_end = !ask_threads.abandoned;
+
+	ask_threads.idle = NULL;
+	pthread_mutex_unlock(&ask_threads.lock);
+	if (all_end)
+		return;
+	fflush(NULL);
+	file_close_from(0);
 }
 
 uint64_t ask_silent(void)

@@ -21,16 +21,21 @@ struct hierarchy {
 	const char *const *dirs;  /* where it may be mounted; NULL ends the list */
 	const char *limit, *used; /* files */
 	const char *droppable[2]; /* keys of memory.stat: cached files */
+	const char *slab;         /* and entries of /proc and such; NULL: not known */
 };
 
 static const char *const unified_dirs[] = {"", "/unified", NULL};
 static const char *const memory_dirs[] = {"/memory", NULL};
-static const struct hierarchy unified = {
-	unified_dirs, "memory.max", "memory.current", {"inactive_file", "active_file"}};
+static const struct hierarchy unified = {unified_dirs,
+					 "memory.max",
+					 "memory.current",
+					 {"inactive_file", "active_file"},
+					 "slab_reclaimable"};
 static const struct hierarchy version1 = {memory_dirs,
 					  "memory.limit_in_bytes",
 					  "memory.usage_in_bytes",
-					  {"total_inactive_file", "total_active_file"}};
+					  {"total_inactive_file", "total_active_file"},
+					  NULL};
 
 /* The text of a file, which the caller frees; NULL: it cannot be read. */
 static char *read_text(const char *dir, const char *name)
@@ -87,6 +92,8 @@ static uint64_t left_in_group(const struct hierarchy *h, const char *dir)
 	uint64_t droppable =
 		number_of(stat, h->droppable[0], 0) + number_of(stat, h->droppable[1], 0);
 
+	/* The kernel counts at least half of it as available (MemAvailable). */
+	droppable += h->slab ? number_of(stat, h->slab, 0) / 2 : 0;
 	used -= droppable < used ? droppable : used;
 	return limit > used ? limit - used : 0;
 }

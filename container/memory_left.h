@@ -9,7 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns bytes; UINT64_MAX if nothing is known. Cached files that can be dropped count as free. */
+/*
+ * Returns bytes; UINT64_MAX if nothing is known. Cached files that can be dropped count as free,
+ * and so does half of the kernel memory that can be dropped (cgroup version 2).
+ */
 uint64_t memory_left(void);
 
 /* Bytes that this process has taken, without mapped files; 0: unknown. */

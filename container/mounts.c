@@ -2,16 +2,52 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "container/memory_left.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#define MOUNTS_BACKSLASH "\\134" /* in mountinfo */
+#define MOUNTS_COMMA "\\054"
+
+#define MOUNTS_ALLOCATION 16 /* bytes that malloc adds */
+
+/* Bytes that lists have taken in all threads, and may take; 0: not set yet. */
+static _Atomic size_t mounts_taken, mounts_limit;
+
+void mounts_limit_memory(size_t bytes)
+{
+	mounts_limit = bytes;
+}
+
+/* Takes the memory of one more mount. False: too little is left. */
+static bool mounts_take(struct mounts *m, const struct mount *mount)
+{
+	/* An array that grows may take twice its size. */
+	size_t bytes = 2 * sizeof(*mount);
+
+	if (m->own)
+		return true;
+	if (!mounts_limit)
+		mounts_limit = memory_left_eighth(0, MOUNTS_MEMORY_MAX) + 1;
+	bytes += mount->type ? strlen(mount->type) + MOUNTS_ALLOCATION : 0;
+	bytes += mount->layers ? strlen(mount->layers) + MOUNTS_ALLOCATION : 0;
+	size_t mine = m->memory + bytes, all = mounts_taken + bytes, half = mounts_limit / 2;
+
+	if (mine <= half / MOUNTS_SMALL_PARTS ? all > 2 * half : all + mine > half)
+		return false;
+	m->memory = mine;
+	mounts_taken += bytes;
+	return true;
+}
 
 int mounts_open(pid_t pid, struct mounts *ret_mounts)
 {
@@ -36,6 +72,8 @@ static void mounts_forget(struct mounts *m)
 		free(m->list.v[i].layers);
 	}
 	vec_free(&m->list);
+	mounts_taken -= m->memory;
+	m->memory = 0;
 	m->read = false;
 }
 
@@ -50,15 +88,16 @@ bool mounts_parse(char *line, struct mount *ret_mount)
 {
 	unsigned int major, minor;
 	struct mount m = {0};
-	char *fields[3], *save, *dash = strstr(line, " - ");
+	char *fields[3], *rest, *dash = strstr(line, " - ");
 
 	if (!dash || sscanf(line, "%d %*d %u:%u", &m.id, &major, &minor) != 3)
 		return false;
 	m.dev = makedev(major, minor);
-	fields[0] = strtok_r(dash + 3, " \n", &save);
-	for (int i = 1; i < 3; i++)
-		fields[i] = fields[i - 1] ? strtok_r(NULL, " \n", &save) : NULL;
-	if (!fields[0])
+	rest = dash + 3;
+	/* The source may be empty. */
+	for (int i = 0; i < 3; i++)
+		fields[i] = strsep(&rest, " \n");
+	if (!*fields[0])
 		return false;
 	m.kind = file_system_kind(fields[0]);
 	m.type = m.kind == FILE_SYSTEM_PERMITTED ? NULL : strdup(fields[0]);
@@ -67,32 +106,38 @@ bool mounts_parse(char *line, struct mount *ret_mount)
 	return true;
 }
 
-/* Reads the lines that fit into MOUNTS_BYTES_MAX. Returns NULL if no memory is left. */
-static char *mounts_text(int fd)
+/* Reads at most max bytes. Returns NULL if no memory is left. */
+static char *mounts_text(int fd, size_t max, size_t *ret_len)
 {
-	char *text = malloc(MOUNTS_BYTES_MAX + 1);
+	char *text = malloc(max + 1);
 	size_t len = 0;
 	ssize_t n;
 
-	while (text && (n = pread(fd, text + len, MOUNTS_BYTES_MAX - len, (off_t)len)) > 0)
+	while (text && (n = pread(fd, text + len, max - len, (off_t)len)) > 0)
 		len += (size_t)n;
 	if (text)
 		text[len] = 0;
+	*ret_len = len;
 	return text;
 }
 
-static void mounts_read(struct mounts *m)
+/* small: only a list that fits into MOUNTS_SMALL_BYTES. */
+static void mounts_read(struct mounts *m, bool small)
 {
-	AUTO_FREE char *text = mounts_text(m->fd);
+	size_t len, max = small ? MOUNTS_SMALL_BYTES : MOUNTS_BYTES_MAX;
+	AUTO_FREE char *text = mounts_text(m->fd, max, &len);
 	struct mount mount;
 
-	m->read = text != NULL;
+	m->read = text && !(small && len == max);
+	if (!m->read)
+		return;
 	for (char *end, *line = text; line && m->list.len < MOUNTS_MAX; line = end + 1) {
 		end = strchr(line, '\n');
 		if (!end)
 			break;
 		*end = 0;
-		if (mounts_parse(line, &mount) && vec_push(&m->list, mount)) {
+		if (mounts_parse(line, &mount) &&
+		    (!mounts_take(m, &mount) || vec_push(&m->list, mount))) {
 			free(mount.type);
 			free(mount.layers);
 			break;
@@ -118,7 +163,7 @@ static bool mounts_may_read(struct mounts_budget *b, uint64_t now_ns, uint64_t b
  */
 static void mounts_refresh(struct mounts *m)
 {
-	static _Thread_local struct mounts_budget all;
+	static _Thread_local struct mounts_budget all, all_small;
 	struct pollfd p = {.fd = m->fd, .events = POLLPRI};
 
 	if (m->fd < 0)
@@ -127,14 +172,20 @@ static void mounts_refresh(struct mounts *m)
 		mounts_forget(m);
 	uint64_t begin_ns = m->read ? 0 : clock_monotonic_ns();
 
-	if (m->read || !mounts_may_read(&m->budget, begin_ns, MOUNTS_BURST_NS, MOUNTS_SHARE) ||
-	    (!m->own && !mounts_may_read(&all, begin_ns, MOUNTS_ALL_BURST_NS, MOUNTS_ALL_SHARE)))
+	if (m->read || !mounts_may_read(&m->budget, begin_ns, MOUNTS_BURST_NS, MOUNTS_SHARE))
 		return;
-	mounts_read(m);
+	/* Long lists of others must not take the time of usual ones. */
+	bool small =
+		!m->own && !mounts_may_read(&all, begin_ns, MOUNTS_ALL_BURST_NS, MOUNTS_ALL_SHARE);
+
+	if (small && !mounts_may_read(&all_small, begin_ns, MOUNTS_ALL_BURST_NS, MOUNTS_ALL_SHARE))
+		return;
+	mounts_read(m, small);
 	uint64_t took_ns = clock_monotonic_ns() - begin_ns;
 
 	m->budget.debt_ns += took_ns;
-	all.debt_ns += m->own ? 0 : took_ns;
+	if (!m->own)
+		(small ? &all_small : &all)->debt_ns += took_ns;
 }
 
 /* Linux before 5.8 has no STATX_MNT_ID. */
@@ -205,6 +256,11 @@ static bool mounts_decode(const char *text, size_t len, char *buf, size_t cap)
 	size_t n = 0;
 
 	for (const char *p = text; p < text + len && n + 1 < cap; n++) {
+		/* Overlays have a backslash before a colon, comma or backslash in a path. */
+		if (!strncmp(p, MOUNTS_BACKSLASH, 4) &&
+		    (p[4] == ':' || !strncmp(p + 4, MOUNTS_COMMA, 4) ||
+		     !strncmp(p + 4, MOUNTS_BACKSLASH, 4)))
+			p += 4;
 		bool octal = mounts_is_octal(p);
 
 		buf[n] = octal ? (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + p[3] - '0') : *p;
@@ -212,6 +268,24 @@ static bool mounts_decode(const char *text, size_t len, char *buf, size_t cap)
 	}
 	buf[n] = 0;
 	return n + 1 < cap;
+}
+
+/* The length of the path of a layer. */
+static size_t mounts_layer_len(const char *layer)
+{
+	size_t len = strcspn(layer, ":,\\");
+
+	while (layer[len] == '\\') {
+		bool quotes = !strncmp(layer + len, MOUNTS_BACKSLASH, 4);
+
+		len += quotes ? 4 : 1;
+		if (quotes && layer[len] == ':')
+			len++;
+		else if (quotes && !strncmp(layer + len, MOUNTS_BACKSLASH, 4))
+			len += 4;
+		len += strcspn(layer + len, ":,\\");
+	}
+	return len;
 }
 
 bool mounts_next_layer(const char **options, char *path, size_t cap)
@@ -224,7 +298,7 @@ bool mounts_next_layer(const char **options, char *path, size_t cap)
 		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !layer; i++)
 			if (!strncmp(word, names[i], strlen(names[i])))
 				layer = word + strlen(names[i]);
-		size_t len = layer ? strcspn(layer, ":,") : strcspn(word, ",");
+		size_t len = layer ? mounts_layer_len(layer) : strcspn(word, ",");
 		const char *end = (layer ? layer : word) + len;
 
 		/* The next layer of the same option begins at the colon. */

@@ -17,6 +17,14 @@
 #define MOUNTS_BYTES_MAX ((size_t)4 << 20)
 
 /*
+ * Memory of the lists of all namespaces except ours: at most this, and an eighth of what is left
+ * when the first is read. In one half of it, a list may take as much as it leaves to all others.
+ * The other half is for small lists, which take at most one of MOUNTS_SMALL_PARTS of it.
+ */
+#define MOUNTS_MEMORY_MAX ((size_t)64 << 20)
+#define MOUNTS_SMALL_PARTS 128
+
+/*
  * Limits of the time that a thread reads mounts: at once, and the share of elapsed time as a
  * divisor. Targets can change their mounts all the time. Beyond a limit, mounts stay unknown.
  */
@@ -24,6 +32,8 @@
 #define MOUNTS_SHARE 32
 #define MOUNTS_ALL_BURST_NS NS_PER_S /* of all namespaces except ours */
 #define MOUNTS_ALL_SHARE 8
+/* Lists up to this size have a limit of their own with the same values: about 100 usual mounts. */
+#define MOUNTS_SMALL_BYTES ((size_t)32 << 10)
 
 struct mounts_budget {
 	uint64_t at_ns, debt_ns; /* time that was spent and is not paid back, at at_ns */
@@ -41,6 +51,7 @@ struct mount {
 struct mounts {
 	int fd; /* of mountinfo; keeps the mount namespace alive. -1: closed */
 	bool own, read;
+	size_t memory; /* bytes that the list was charged with */
 	VEC(struct mount) list;
 	struct mounts_budget budget;
 };
@@ -59,12 +70,15 @@ struct mount *mounts_of_device(struct mounts *m, dev_t dev);
 /* Returns the device of an open file without a request to its file system; 0: unknown. */
 dev_t mounts_device(int fd);
 
+/* Sets the limit of memory, for tests. 0: as above. */
+void mounts_limit_memory(size_t bytes);
+
 /* Parses one line of mountinfo, which it changes. False: none. The caller frees both texts. */
 bool mounts_parse(char *line, struct mount *ret_mount);
 
 /*
  * Copies the path of the next layer in the options of an overlay, and moves *options on. False: no
- * further layer. Paths with a colon come in pieces.
+ * further layer. A backslash quotes a colon in a path.
  */
 bool mounts_next_layer(const char **options, char *path, size_t cap);
 

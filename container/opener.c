@@ -1,4 +1,3 @@
-#include "container/ask.h"
 #include "container/opener_impl.h"
 
 #include "base/cleanup.h"
@@ -7,58 +6,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/nsfs.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
-#define OPENER_UID_MAP_MAX 8192
 #define OPENER_TRIES 8 /* places that are examined for one that is free */
-
-static int opener_root_key_of(int root_fd, uint64_t mnt_ns, struct opener_root_key *key)
-{
-	struct statx stx;
-
-	/* The root may be on a file system that never answers; with this flag it is not asked. */
-	if (statx(root_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &stx))
-		return -errno;
-	*key = (struct opener_root_key){
-		.mnt_ns = mnt_ns,
-		.dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),
-		.ino = stx.stx_ino,
-		.mnt_id = stx.stx_mask & STATX_MNT_ID ? stx.stx_mnt_id : 0,
-	};
-	return 0;
-}
 
 static bool opener_same_root(const struct opener_root_key *a, const struct opener_root_key *b)
 {
 	return a->mnt_ns == b->mnt_ns && a->dev == b->dev && a->ino == b->ino &&
 	       a->mnt_id == b->mnt_id;
-}
-
-/*
- * Returns our uid for uid 0 of the process's user namespace. The lines are "INSIDE OUTSIDE COUNT".
- */
-static uid_t opener_uid0(pid_t pid)
-{
-	AUTO_FREE char *text = NULL;
-	size_t len;
-
-	if (proc_read(pid, 0, "uid_map", OPENER_UID_MAP_MAX, &text, &len))
-		return (uid_t)-1;
-	for (char *line = text; *line;) {
-		unsigned long inside, outside;
-
-		if (sscanf(line, "%lu %lu", &inside, &outside) == 2 && !inside)
-			return (uid_t)outside;
-		line = strchrnul(line, '\n');
-		line += *line == '\n';
-	}
-	return (uid_t)-1;
 }
 
 /* Learns the devices that are always permitted. */
@@ -88,7 +45,6 @@ int opener_new_in(int root_fd, struct opener **ret_opener)
 	if (own.root_fd >= 0 && (stat("/proc/self/ns/mnt", &ns) ||
 				 opener_root_key_of(own.root_fd, ns.st_ino, &own.key)))
 		own.key = (struct opener_root_key){0};
-	own.uid0 = opener_uid0(getpid());
 	own.trusted = true;
 	own.users = 1;
 	(void)mounts_open(0, &own.mounts);
@@ -125,38 +81,12 @@ void opener_free(struct opener *o)
 
 void opener_without_openat2(struct opener *o)
 {
-	o->by_steps = true;
+	o->no_openat2 = true;
 }
 
 void opener_without_setuid(struct opener *o)
 {
 	o->by_mode = true;
-}
-
-/*
- * Identifies /proc/PID/root without keeping a descriptor. 0, or the error why it is inaccessible.
- */
-static int opener_identify_root(pid_t pid, struct opener_root_key *key)
-{
-	char path[OPENER_PROC_PATH];
-	struct stat ns;
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-	if (stat(path, &ns))
-		return errno == ENOENT ? -ESRCH : -errno;
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
-	AUTO_CLOSE int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : errno == ENFILE ? -EMFILE : -errno;
-	return opener_root_key_of(fd, ns.st_ino, key);
-}
-
-void opener_close_root(struct opener_pinned_root *root)
-{
-	cleanup_close(&root->root_fd);
-	mounts_close(&root->mounts);
-	*root = (struct opener_pinned_root)OPENER_CLOSED_ROOT;
 }
 
 static void opener_root_drop(struct opener *o, uint32_t index)
@@ -222,84 +152,11 @@ static uint32_t opener_free_slot(struct opener *o)
 	return OPENER_NO_ROOT;
 }
 
-/*
- * Whether a mount namespace belongs to our user namespace or to one above. The kernel tells the
- * owner only of namespaces below ours.
- */
-static bool opener_trusts_mounts(int ns_fd)
-{
-	AUTO_CLOSE int owner = ioctl(ns_fd, NS_GET_USERNS);
-	struct stat ours, its;
-
-	return owner < 0 ? errno == EPERM
-			 : !stat("/proc/self/ns/user", &ours) && !fstat(owner, &its) &&
-				   ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
-}
-
-static int opener_open_root_now(pid_t pid, struct opener_pinned_root *ret_root)
-{
-	struct opener_pinned_root root = OPENER_CLOSED_ROOT;
-	char path[OPENER_PROC_PATH];
-	AUTO_CLOSE int ns_fd = -1;
-	struct stat ns;
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-	ns_fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (ns_fd < 0 || fstat(ns_fd, &ns))
-		return errno == ENOENT ? -ESRCH : errno == ENFILE ? -EMFILE : -errno;
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
-	root.root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r = root.root_fd >= 0 ? opener_root_key_of(root.root_fd, ns.st_ino, &root.key)
-		: errno == ENOENT ? -ESRCH
-		: errno == ENFILE ? -EMFILE
-				  : -errno;
-
-	if (!r)
-		r = mounts_open(pid, &root.mounts);
-	if (r) {
-		opener_close_root(&root);
-		return r;
-	}
-	root.trusted = opener_trusts_mounts(ns_fd);
-	root.uid0 = opener_uid0(pid);
-	root.users = 1;
-	*ret_root = root;
-	return 0;
-}
-
-struct opener_question {
-	pid_t pid;
-	struct opener_pinned_root root;
-};
-
-static int opener_ask_root(void *question)
-{
-	struct opener_question *q = question;
-
-	return opener_open_root_now(q->pid, &q->root);
-}
-
-static void opener_drop_root(void *question)
-{
-	opener_close_root(&((struct opener_question *)question)->root);
-}
-
-int opener_open_root(pid_t pid, struct opener_pinned_root *ret_root)
-{
-	struct opener_question q = {.pid = pid, .root = OPENER_CLOSED_ROOT};
-	int r = ask(pid, opener_ask_root, opener_drop_root, &q, sizeof(q));
-
-	if (!r)
-		*ret_root = q.root;
-	return r;
-}
-
 /* Finds the process's root among the pinned ones, or pins it. 0 or -errno; -ESRCH: it has ended. */
-static int opener_root_take(struct opener *o, pid_t pid, const struct opener_root_key *key,
-			    uint64_t start_ticks, uint32_t *ret_index)
+static int opener_root_take(struct opener *o, const struct opener_facts *f, uint32_t *ret_index)
 {
 	for (uint32_t i = 0; i < o->roots.len; i++) {
-		if (o->roots.v[i].users && opener_same_root(&o->roots.v[i].key, key)) {
+		if (o->roots.v[i].users && opener_same_root(&o->roots.v[i].key, &f->key)) {
 			o->roots.v[i].users++;
 			*ret_index = i;
 			return 0;
@@ -310,12 +167,12 @@ static int opener_root_take(struct opener *o, pid_t pid, const struct opener_roo
 
 	if (place == OPENER_NO_ROOT)
 		return -EMFILE;
-	int r = opener_open_root(pid, &o->roots.v[place]);
+	int r = opener_open_root(f->thread, &o->roots.v[place]);
 
 	if (r)
 		return r;
 	/* The same process must have supplied it. */
-	if (proc_start_ticks(pid, &start) || start != start_ticks) {
+	if (proc_start_ticks(f->pid, &start) || start != f->start_ticks) {
 		opener_close_root(&o->roots.v[place]);
 		return -ESRCH;
 	}
@@ -323,9 +180,28 @@ static int opener_root_take(struct opener *o, pid_t pid, const struct opener_roo
 	return 0;
 }
 
+static struct rights confined_rights;
+static bool is_confined;
+
+void opener_confine(uid_t uid)
+{
+	confined_rights = (struct rights){.uid = uid, .gid = OPENER_NOBODY};
+	is_confined = true;
+}
+
+const struct rights *opener_confined(void)
+{
+	return is_confined ? &confined_rights : NULL;
+}
+
+uid_t opener_past_uid(uid_t uid)
+{
+	return uid && uid == geteuid() ? uid : OPENER_NOBODY;
+}
+
 struct opener_pinned *opener_find(const struct opener *o, pid_t pid)
 {
-	const uint32_t *at = hashmap_get(&o->by_pid, (uint64_t)pid);
+	const uint32_t *at = is_confined ? NULL : hashmap_get(&o->by_pid, (uint64_t)pid);
 
 	return at ? &o->pinned.v[*at] : NULL;
 }
@@ -336,45 +212,11 @@ static void opener_unpin(struct opener *o, struct opener_pinned *p)
 	rights_free(&p->rights);
 }
 
-struct opener_facts {
-	pid_t pid;
-	uint64_t start_ticks;
-	struct proc_status status;
-	struct rights rights;
-	struct opener_root_key key;
-	int key_error;
-};
-
-static void opener_drop_facts(void *facts)
-{
-	rights_free(&((struct opener_facts *)facts)->rights);
-}
-
-static int opener_ask_facts(void *facts)
-{
-	struct opener_facts *f = facts;
-	uint64_t start;
-	int r = proc_start_ticks(f->pid, &f->start_ticks);
-
-	if (!r)
-		r = rights_read(f->pid, &f->status, &f->rights);
-	if (r)
-		return r;
-	f->key_error = opener_identify_root(f->pid, &f->key);
-	/* The same process must have supplied all of this data. */
-	r = f->key_error == -ESRCH ? -ESRCH : proc_start_ticks(f->pid, &start);
-	if (!r && start != f->start_ticks)
-		r = -ESRCH;
-	if (r)
-		opener_drop_facts(f);
-	return r;
-}
-
 /* Describes the process and takes a reference to its root. 0; -ESRCH: it has ended or is ending. */
 static int opener_describe(struct opener *o, pid_t pid, struct opener_pinned *ret)
 {
 	struct opener_facts f = {.pid = pid};
-	int r = ask(pid, opener_ask_facts, opener_drop_facts, &f, sizeof(f));
+	int r = opener_read_facts(&f);
 
 	if (r)
 		return r;
@@ -384,13 +226,15 @@ static int opener_describe(struct opener *o, pid_t pid, struct opener_pinned *re
 			    .uid = f.status.uid,
 			    .start_ticks = f.start_ticks},
 		.rights = f.rights,
+		.uid0 = f.uid0,
 		.root = OPENER_NO_ROOT,
 		.root_error = f.key_error,
 	};
 
 	if (!p.root_error)
-		p.root_error = opener_root_take(o, pid, &f.key, f.start_ticks, &p.root);
-	p.process.other_root = p.root != OPENER_NO_ROOT && p.root != OPENER_OWN_ROOT;
+		p.root_error = opener_root_take(o, &f, &p.root);
+	/* Our own root is always pinned, so one that cannot be pinned is another. */
+	p.process.other_root = !f.key_error && p.root != OPENER_OWN_ROOT;
 	if (p.root_error == -ESRCH) {
 		opener_unpin(o, &p);
 		return -ESRCH;
@@ -434,11 +278,11 @@ static int opener_add(struct opener *o, pid_t pid, struct opener_pinned **ret)
 	return 0;
 }
 
-void opener_set_rights(struct opener_pinned *p, struct rights *now)
+/* Replaces the rights of a pinned process, unless it gained them. Takes `now`. */
+static void opener_set_rights(struct opener_pinned *p, struct rights *now)
 {
-	bool gains = (now->all && !p->rights.all) || (p->rights.uid && now->uid != p->rights.uid);
-
-	if (gains) {
+	if (rights_exceed(now, &p->rights)) {
+		rights_intersect(&p->rights, now);
 		rights_free(now);
 		return;
 	}
@@ -455,29 +299,52 @@ void opener_note_new(struct opener *o, pid_t pid)
 		return;
 	rights_free(&p->rights);
 	p->rights = (struct rights){.uid = OPENER_NOBODY, .gid = OPENER_NOBODY};
+	p->ended_as_root = false;
 }
 
-int opener_pin(struct opener *o, pid_t pid)
+void opener_note_end(struct opener *o, pid_t pid)
+{
+	struct opener_pinned *p = opener_find(o, pid);
+	uint64_t start;
+
+	if (p && p->rights.all && !proc_start_ticks(pid, &start) && start == p->process.start_ticks)
+		p->ended_as_root = rights_ended_as_root(pid);
+}
+
+/* Pins or updates. keep: leave an entry of an earlier process with this PID. */
+static int opener_update(struct opener *o, pid_t pid, bool keep)
 {
 	struct opener_pinned *p = opener_find(o, pid), now;
-	int r = pid > 0 ? opener_describe(o, pid, &now) : -ESRCH;
+	int r = pid > 0 && !is_confined ? opener_describe(o, pid, &now) : -ESRCH;
 
+	if (!r && keep && p && p->process.start_ticks != now.process.start_ticks) {
+		opener_unpin(o, &now);
+		r = -ESRCH;
+	}
+	if (r == -ESRCH && p)
+		p->process.ended = !p->ended_as_root;
 	if (r)
 		return p && r == -ESRCH ? p->root_error : r;
-	/*
-	 * The same process became inaccessible: it changed its user or is ending. Keep the old
-	 * data.
-	 */
-	if (p && now.root_error && p->process.start_ticks == now.process.start_ticks &&
-	    p->root != OPENER_NO_ROOT)
-		goto unpin;
 	bool is_same = p && p->process.start_ticks == now.process.start_ticks;
 
+	if (is_same)
+		opener_set_rights(p, &now.rights);
+	/*
+	 * The same process became inaccessible: it changed its user or is ending. Keep the old
+	 * root, unless it is known to have another one now.
+	 */
+	if (is_same && now.root_error && now.root_error != -EMFILE && !now.process.other_root &&
+	    p->root != OPENER_NO_ROOT) {
+		p->process.uid = now.process.uid;
+		p->process.ended = false;
+		p->uid0 = now.uid0;
+		goto unpin;
+	}
 	r = p ? 0 : opener_add(o, pid, &p);
 	if (r)
 		goto unpin;
 	if (is_same) {
-		opener_set_rights(p, &now.rights);
+		rights_free(&now.rights);
 		now.rights = p->rights;
 		p->rights = (struct rights){0};
 	}
@@ -489,6 +356,20 @@ unpin:
 	return r;
 }
 
+int opener_pin(struct opener *o, pid_t pid)
+{
+	return opener_update(o, pid, false);
+}
+
+int opener_refresh(struct opener *o, pid_t pid)
+{
+	int r = opener_update(o, pid, true);
+	const struct opener_pinned *p = opener_find(o, pid);
+
+	/* If access is denied, what was read before holds, and a process needs no known root. */
+	return r == -ESRCH || r == -EACCES || r == -EPERM || (p && r == p->root_error) ? 0 : r;
+}
+
 int opener_process(struct opener *o, pid_t pid, struct opener_process *ret_process)
 {
 	const struct opener_pinned *p = opener_find(o, pid);
@@ -496,6 +377,7 @@ int opener_process(struct opener *o, pid_t pid, struct opener_process *ret_proce
 	if (!p)
 		return -ESRCH;
 	*ret_process = p->process;
+	ret_process->rights_uid = p->rights.uid;
 	return 0;
 }
 

@@ -18,6 +18,8 @@
 #ifndef CONTAINER_OPENER_H
 #define CONTAINER_OPENER_H
 
+#include "container/rights.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -40,6 +42,12 @@ struct opener;
 int opener_new(struct opener **ret_opener);
 int opener_new_in(int root_fd, struct opener **ret_opener);
 void opener_free(struct opener *o);
+
+/*
+ * From now on, no opener of this program looks at processes, and none has more rights to files than
+ * this user, whose groups are unknown. For a recording that the user may have forged.
+ */
+void opener_confine(uid_t uid);
 
 /*
  * Pins a process: keeps its root directory open, and its uid and innermost PID (NSpid) in memory.
@@ -65,11 +73,22 @@ int opener_pin(struct opener *o, pid_t pid);
  */
 void opener_note_new(struct opener *o, pid_t pid);
 
+/*
+ * Tells that a pinned process has ended, before anybody waited for it. If it was root up to its
+ * end, with all rights, they still hold: it could read each file.
+ */
+void opener_note_end(struct opener *o, pid_t pid);
+
 /* A pinned process. */
 struct opener_process {
 	pid_t ns_pid;
-	uid_t uid;
-	bool other_root;      /* false: ours, or unknown */
+	uid_t uid, rights_uid; /* effective; whose rights its files are opened with */
+	bool other_root;       /* false: ours, or unknown */
+	/*
+	 * It has ended, so this data is older than its end. It may have changed its user and root
+	 * after that. False after opener_note_end of a process of root.
+	 */
+	bool ended;
 	uint64_t start_ticks; /* field 22 of /proc/PID/stat */
 };
 /* Returns the data of a pinned process. 0; -ESRCH: not pinned. */
@@ -86,20 +105,40 @@ int opener_root(struct opener *o, pid_t pid, int *ret_fd);
  * if necessary. The caller closes *ret_fd.
  *
  * 0; -ENOENT, -ENOTDIR, -ELOOP; -EACCES: type not accepted, or the target itself may not read it;
- * -EXDEV: on a file system that is not entered; -E2BIG; errors of opener_pin.
+ * -EXDEV: on a file system that is not entered. -ETIME: the lookup of the path does not end.
+ * -E2BIG; errors of opener_pin.
  */
 int opener_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd);
 
-#define OPENER_NOBODY 65534 /* user and group without files (Linux include/linux/highuid.h) */
+#define OPENER_NOBODY RIGHTS_NOBODY
 
 /*
- * Like opener_file, inside our own root. If pid is not pinned, the file is opened with the rights
- * of the user uid, without groups.
+ * The user whose rights a process of the user uid has after its end, without groups. It may have
+ * become a process of another user or with another root, so that is OPENER_NOBODY. Only the user
+ * who runs profcpu keeps his own rights, unless he is root.
+ */
+uid_t opener_past_uid(uid_t uid);
+
+/*
+ * Like opener_file, inside our own root. If pid is not pinned, it was a process of the user uid, or
+ * OPENER_NOBODY: unknown; opener_past_uid has its rights.
+ *
+ * If pid is pinned and has another root, only debug files of packages open, with the rights of
+ * nobody: those below /usr/lib/debug. Others give -ENOENT, because the process chose the path of a
+ * file that its root lacks.
+ *
+ * If pid is not pinned and known to have our root, links are refused (-ELOOP). It may put a link
+ * into a directory that both share. Only links directly in "/" and those at a build id in
+ * /usr/lib/debug are followed. The same holds after its end, in its own root too, unless it was of
+ * the user who runs profcpu.
  */
 int opener_own_file(struct opener *o, pid_t pid, uid_t uid, const char *path, uint64_t max_bytes,
 		    int *ret_fd);
-/* The same with our rights. A path that a target chose may lead to a file that it may not read. */
-int opener_our_file(struct opener *o, const char *path, uint64_t max_bytes, int *ret_fd);
+/*
+ * The same with our rights, and never with other links. A path that a target chose may lead to a
+ * file that it may not read.
+ */
+int opener_our_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd);
 
 /*
  * The same for a path in data of unknown origin, such as a recording. It has the rights of the user
@@ -108,17 +147,18 @@ int opener_our_file(struct opener *o, const char *path, uint64_t max_bytes, int 
 int opener_named_file(struct opener *o, const char *path, uint64_t max_bytes, int *ret_fd);
 
 /*
- * Calls fn for each pinned process with our root, with the user whose rights its files are opened
- * with. Returns fn's first result that is not 0.
+ * Calls fn for each pinned process whose root is known, with the user whose rights its files are
+ * opened with. Returns fn's first result that is not 0.
  */
-int opener_each_own(struct opener *o, int (*fn)(void *ctx, pid_t pid, uid_t uid), void *ctx);
+int opener_each(struct opener *o, int (*fn)(void *ctx, pid_t pid, uid_t uid, bool other_root),
+		void *ctx);
 
 /*
- * Opens a regular file in our own root with our rights. The last part of path is no link. o: NULL
- * enters each file system. 0;
- * -ELOOP: a link; -EBADMSG: another type; -EXDEV; -errno. The caller closes *ret_fd.
+ * Opens a regular file of the process pid, which has ended, in our own root with our rights. The
+ * last part of path is no link. o: NULL enters each file system. 0; -ELOOP: a link; -EBADMSG:
+ * another type; -EXDEV; -ETIME; -errno. The caller closes *ret_fd.
  */
-int opener_own_entry(struct opener *o, const char *path, int *ret_fd);
+int opener_own_entry(struct opener *o, pid_t pid, const char *path, int *ret_fd);
 
 /*
  * Connects to a stream socket inside the target's root, without blocking. Owners and links are
@@ -134,6 +174,9 @@ struct opener_place {
 	bool own;              /* our own root, not the process's */
 	bool by_uid;           /* own: if pid is not pinned, the rights of uid hold, not ours */
 	uid_t uid;
+	/* If pid is not pinned either; see opener_own_file. */
+	bool no_links;   /* own: follow no link */
+	bool other_root; /* own: it had another root */
 };
 
 /* Our own root, for files beside one of opener_named_file; with the same rights. */
@@ -169,11 +212,13 @@ int opener_program(struct opener *o, pid_t pid, const char *path, uint64_t max_b
 
 /*
  * Opens the target's perf map: first /tmp/perf-NSPID.map in the target's root, then
- * /tmp/perf-PID.map in ours. If the target's root is inaccessible, it also tries
- * /tmp/perf-NSPID.map in ours. Everybody may put files there, so the owner must be the target's
- * user or root: uid 0, or the uid that is 0 in the target's user namespace. A link there must
- * belong to the target's user or to the directory's owner, also if fs.protected_symlinks is 0.
- * Errors as opener_file; if several places fail, the first error that is not -ENOENT.
+ * /tmp/perf-PID.map in ours, unless the target has another root with another /tmp. If the target's
+ * root is inaccessible, it also tries /tmp/perf-NSPID.map in ours. Everybody may put files there,
+ * so the owner must be the target's user or root: uid 0, or the uid that is 0 in the target's user
+ * namespace. A link there must belong to the target's user or to the directory's owner, also if
+ * fs.protected_symlinks is 0. In our root, links are followed as by opener_own_file. After the end
+ * of the process, everybody must be able to read the map, or its user made it in its life. Errors
+ * as opener_file; if several places fail, the first error that is not -ENOENT.
  */
 int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd);
 

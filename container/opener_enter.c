@@ -26,15 +26,16 @@ static struct mount *opener_mount_of(const struct opener_visit *v, int fd,
 }
 
 /*
- * Whether all layers of an administrator's overlay are on permitted file systems. Their paths are
- * those of the process that mounted it. Layers that do not exist in our root are trusted.
+ * Looks at the file systems of all layers of an administrator's overlay. Their paths are those of
+ * the process that mounted it. Layers that do not exist in our root are trusted. 0; -EXDEV: one is
+ * not permitted; -ETIME: not known now.
  */
-static bool opener_layers_permitted(const struct opener_visit *v, const char *options)
+static int opener_check_layers(const struct opener_visit *v, const char *options)
 {
 	struct opener_visit layer = {
 		.o = v->o, .root = &v->o->roots.v[OPENER_OWN_ROOT], .depth = v->depth + 1};
 	struct resolve_place place = {.root_fd = layer.root->root_fd,
-				      .by_steps = v->o->by_steps,
+				      .no_openat2 = v->o->no_openat2,
 				      .uid = geteuid(),
 				      .enter = opener_enter,
 				      .ctx = &layer};
@@ -43,10 +44,12 @@ static bool opener_layers_permitted(const struct opener_visit *v, const char *op
 	while (mounts_next_layer(&options, path, sizeof(path))) {
 		AUTO_CLOSE int fd = -1;
 
-		if (resolve(&place, path, &fd) == -EXDEV)
-			return false;
+		int r = resolve(&place, path, &fd);
+
+		if (r == -EXDEV || r == -ETIME)
+			return r;
 	}
-	return true;
+	return 0;
 }
 
 /*
@@ -64,14 +67,14 @@ static bool opener_overlay_permitted(const struct opener_visit *v, struct mounts
 	if (m->checked)
 		return m->permitted;
 	AUTO_FREE char *options = strdup(m->layers ? m->layers : "");
-	bool permitted = options && opener_layers_permitted(v, options);
+	int r = options ? opener_check_layers(v, options) : -ENOMEM;
 
 	m = mounts_of_device(from, dev);
-	if (m) {
+	if (m && r != -ETIME) {
 		m->checked = true;
-		m->permitted = permitted;
+		m->permitted = !r;
 	}
-	return permitted;
+	return !r;
 }
 
 /* Whether files of a device may be read. m: its mount in mounts; NULL: unknown. */

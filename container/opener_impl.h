@@ -1,4 +1,7 @@
-/* State of the opener. opener.c pins processes and their roots, opener_open.c opens files. */
+/*
+ * State of the opener. opener.c pins processes and their roots, opener_facts.c reads what the
+ * kernel tells of them, and opener_open.c opens files.
+ */
 #ifndef CONTAINER_OPENER_IMPL_H
 #define CONTAINER_OPENER_IMPL_H
 
@@ -26,7 +29,6 @@ struct opener_pinned_root {
 	int root_fd; /* -1: the slot is free */
 	struct mounts mounts;
 	bool trusted; /* only a user with rights in our user namespace could mount there */
-	uid_t uid0;   /* uid 0 of the target's user namespace, as a uid of ours; -1: nobody */
 	uint32_t users;
 };
 
@@ -38,9 +40,15 @@ struct opener_pinned_root {
 
 struct opener_pinned {
 	pid_t pid;
-	bool ended; /* known to have ended */
+	bool ended;         /* known to have ended */
+	bool ended_as_root; /* opener_note_end */
 	struct opener_process process;
 	struct rights rights;
+	/*
+	 * Uid 0 of the process's user namespace, as a uid of ours; -1: nobody. Processes with one
+	 * root can have several user namespaces.
+	 */
+	uid_t uid0;
 	uint32_t root;
 	int root_error; /* error that left it without a root */
 };
@@ -51,12 +59,19 @@ struct opener {
 	struct hashmap by_pid;
 	/* Once a limit is reached, places are used again in turn, so the next one is the oldest. */
 	uint32_t next_root, next_pinned;
-	bool by_steps, by_mode;
+	bool no_openat2, by_mode;
 	dev_t own_dev, memory_dev; /* devices of our own root and of files in memory (memfd) */
 };
 
-/* Replaces the rights of a pinned process, unless it gained them. Takes `now`. */
-void opener_set_rights(struct opener_pinned *p, struct rights *now);
+/* The rights of opener_confine; NULL: no limit. */
+const struct rights *opener_confined(void);
+
+/*
+ * Reads rights and root of a process again, because it can give them up after it was pinned, or
+ * pins it. May move the roots. 0, also if it has ended or access is denied; -ETIME: it does not
+ * answer; -ENOMEM, -EMFILE, -errno.
+ */
+int opener_refresh(struct opener *o, pid_t pid);
 
 /* Returns the pinned process, or NULL. */
 struct opener_pinned *opener_find(const struct opener *o, pid_t pid);
@@ -67,6 +82,22 @@ struct opener_pinned *opener_find(const struct opener *o, pid_t pid);
  */
 int opener_get(struct opener *o, pid_t pid, struct opener_pinned **ret_p);
 
+/* Identifies a directory, which is on a mount of mnt_ns. 0 or -errno. */
+int opener_root_key_of(int root_fd, uint64_t mnt_ns, struct opener_root_key *key);
+/* Facts about a process, all of one time. */
+struct opener_facts {
+	pid_t pid;
+	pid_t thread; /* one that still runs; the main thread can end before others */
+	uint64_t start_ticks;
+	struct proc_status status;
+	struct rights rights;
+	uid_t uid0;
+	struct opener_root_key key;
+	int key_error;
+};
+
+/* Reads them for f->pid. 0; -ESRCH: it has ended or is ending; -ETIME; -errno. */
+int opener_read_facts(struct opener_facts *f);
 /* Opens the root of a living process. 0, -ESRCH, -errno. */
 int opener_open_root(pid_t pid, struct opener_pinned_root *root);
 void opener_close_root(struct opener_pinned_root *root);

@@ -1,5 +1,6 @@
 /* Opens files of pinned processes: a part of container/opener.h. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "container/ask.h"
 #include "container/opener_impl.h"
 #include "container/proc.h"
@@ -15,19 +16,45 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define OPENER_TICK_NS (NS_PER_S / 100) /* the start of a process is rounded down to it */
 #define OPENER_PERFMAP "/tmp/perf-%d.map"
+/* Packages install debug files here. */
+#define OPENER_DEBUG "/usr/lib/debug/"
+/* Distributions put links here, and the rest of the path is a build id. */
+#define OPENER_BUILD_IDS OPENER_DEBUG ".build-id/"
 
 /* The request for one file. */
 struct opener_request {
+	pid_t pid; /* the process whose path it is; 0: none */
 	struct opener_pinned_root *root;
 	const struct rights *rights; /* NULL: ours */
+	uid_t owner, uid0;           /* with planted: the process's user, and its uid 0 */
 	const char *path;
 	uint64_t max_bytes;
 	bool socket; /* connect to it, instead of a regular file */
 	bool probed; /* do not count it as skipped: the file may not exist */
 	/* Others may put files and links there: only root's and the target's are accepted. */
 	bool planted;
+	uint64_t started_ns; /* CLOCK_REALTIME: an ended process had started then; or 0 */
+	bool no_links;       /* as in resolve_place */
+	bool other_root;     /* it is in our root, but the process has another */
 };
+
+static const struct rights opener_nobody = {.uid = OPENER_NOBODY, .gid = OPENER_NOBODY};
+
+/* Fills in whose rights hold. After the end of a process, those read before do not. */
+static void opener_set_process(struct opener_request *q, const struct opener_pinned *p)
+{
+	q->owner = p->rights.uid;
+	q->uid0 = p->uid0;
+	q->rights = &p->rights;
+	if (!p->process.ended || opener_past_uid(p->rights.uid) != OPENER_NOBODY)
+		return;
+	q->rights = &opener_nobody;
+	q->no_links = true;
+	q->started_ns = clock_realtime_ns() -
+			proc_age_ns(p->process.start_ticks, clock_boottime_ns()) + OPENER_TICK_NS;
+}
 
 /* Opens the file behind path_fd for reading, even if its name now belongs to another file. */
 static int opener_reopen(int path_fd, int *ret_fd)
@@ -45,7 +72,22 @@ static int opener_reopen(int path_fd, int *ret_fd)
 
 static bool opener_is_of_other(const struct opener_request *q, uid_t owner)
 {
-	return q->planted && owner && owner != q->rights->uid && owner != q->root->uid0;
+	return q->planted && owner && owner != q->owner && owner != q->uid0;
+}
+
+/*
+ * Whether a file, of which st is the status, was made in the life of the process by its user. Files
+ * that another user moves to its place are older.
+ */
+static bool opener_is_made_by(const struct opener_request *q, int path_fd, const struct stat *st)
+{
+	struct statx birth;
+
+	return q->planted && q->started_ns && st->st_uid == q->owner && st->st_nlink == 1 &&
+	       !statx(path_fd, "", AT_EMPTY_PATH, STATX_BTIME, &birth) &&
+	       birth.stx_mask & STATX_BTIME &&
+	       (uint64_t)birth.stx_btime.tv_sec * NS_PER_S + birth.stx_btime.tv_nsec >=
+		       q->started_ns;
 }
 
 /* Checks the file behind path_fd, then opens it for reading. rights: as in resolve_place. */
@@ -56,7 +98,8 @@ static int opener_accept(int path_fd, const struct opener_request *q, const stru
 
 	if (fstat(path_fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode) || (rights && !rights_may(rights, path_fd, &st, R_OK)))
+	if (!S_ISREG(st.st_mode) || (rights && !rights_may(rights, path_fd, &st, R_OK) &&
+				     !opener_is_made_by(q, path_fd, &st)))
 		return -EACCES;
 	if (opener_is_of_other(q, st.st_uid))
 		return -EACCES;
@@ -89,14 +132,25 @@ static int opener_connect(int path_fd, const struct opener_request *q, const str
 	return 0;
 }
 
+static bool opener_is_below(const char *path, const char *folder)
+{
+	return !strncmp(path, folder, strlen(folder)) && !strstr(path, "/..");
+}
+
 /* Carries out a request, with no more rights than it allows. */
 static int opener_open(struct opener *o, const struct opener_request *q, int *ret_fd)
 {
+	const struct rights *confined = opener_confined(),
+			    *rights = confined ? confined : q->rights;
 	struct opener_visit visit = {.o = o, .root = q->root, .path = q->probed ? NULL : q->path};
+	bool no_links = q->no_links && !opener_is_below(q->path, OPENER_BUILD_IDS);
 	struct resolve_place place = {.root_fd = q->root->root_fd,
+				      .pid = q->pid,
 				      /* Steps refuse links of others on any kernel. */
-				      .by_steps = o->by_steps || q->planted,
-				      .uid = q->rights ? q->rights->uid : geteuid(),
+				      .by_steps = q->planted || no_links,
+				      .no_openat2 = o->no_openat2,
+				      .uid = rights ? rights->uid : geteuid(),
+				      .no_links = no_links,
 				      .enter = opener_enter,
 				      .ctx = &visit};
 	struct rights_saved *saved = NULL;
@@ -106,15 +160,18 @@ static int opener_open(struct opener *o, const struct opener_request *q, int *re
 
 	if (r)
 		return r;
-	if (q->rights)
-		r = o->by_mode ? -EPERM : rights_assume(q->rights, &saved);
-
-	if (r == -EPERM) {
-		place.rights = q->rights;
-		r = 0;
-	}
-	if (!r)
+	/* Each lookup assumes them for itself, because it may need another process. */
+	if (rights)
+		r = o->by_mode ? -EPERM : rights_assume(rights, &saved);
+	rights_restore(saved);
+	saved = NULL;
+	place.lookup = r ? NULL : rights;
+	if (r == -EPERM || (!r && rights && rights_unknown(rights)))
+		place.rights = rights;
+	if (!r || r == -EPERM)
 		r = resolve(&place, q->path, &path_fd);
+	if (!r && place.lookup)
+		r = rights_assume(place.lookup, &saved);
 	if (!r)
 		r = q->socket ? opener_connect(path_fd, q, place.rights, ret_fd)
 			      : opener_accept(path_fd, q, place.rights, ret_fd);
@@ -141,33 +198,17 @@ static int opener_root_once(const struct opener_pinned *p, pid_t pid,
 	return -ESRCH;
 }
 
-/*
- * Reads the rights again, because a process can give them up after it was pinned. If it has ended,
- * the last ones stay.
- */
-static void opener_refresh(struct opener_pinned *p, pid_t pid)
-{
-	struct proc_status status;
-	struct rights rights;
-	uint64_t start;
-
-	if (rights_read(pid, &status, &rights))
-		return;
-	if (proc_start_ticks(pid, &start) || start != p->process.start_ticks) {
-		rights_free(&rights);
-		return;
-	}
-	opener_set_rights(p, &rights);
-	p->process.uid = status.uid;
-}
-
 /* Fills in root and rights of a target's request and carries it out. */
 static int opener_open_in_target(struct opener *o, pid_t pid, struct opener_request *q, int *ret_fd)
 {
 	struct opener_pinned_root once = OPENER_CLOSED_ROOT;
 	struct opener_pinned *p;
-	int r = opener_get(o, pid, &p);
+	int r = opener_refresh(o, pid);
 
+	if (r)
+		return r;
+	r = opener_get(o, pid, &p);
+	q->pid = pid;
 	q->root = &once;
 	if (!r)
 		q->root = &o->roots.v[p->root];
@@ -175,8 +216,7 @@ static int opener_open_in_target(struct opener *o, pid_t pid, struct opener_requ
 		r = opener_root_once(p, pid, &once);
 	if (r)
 		return r;
-	opener_refresh(p, pid);
-	q->rights = &p->rights;
+	opener_set_process(q, p);
 	r = opener_open(o, q, ret_fd);
 	opener_close_root(&once);
 	return r;
@@ -196,32 +236,57 @@ int opener_socket(struct opener *o, pid_t pid, const char *path, int *ret_fd)
 	return opener_open_in_target(o, pid, &q, ret_fd);
 }
 
-/* The same in our own root, with the rights of a pinned process, or else those of the request. */
+/*
+ * The same in our own root, with the rights of a pinned process, or else those of the request.
+ * A process of another root must not choose files of our root, nor links in a directory that both
+ * share. It gets only debug files of packages, which everybody may read.
+ */
 static int opener_open_in_own(struct opener *o, pid_t pid, struct opener_request *q, int *ret_fd)
 {
 	struct opener_pinned *p = opener_find(o, pid);
 
-	q->root = &o->roots.v[OPENER_OWN_ROOT];
+	q->pid = pid;
 	if (p) {
-		opener_refresh(p, pid);
-		q->rights = &p->rights;
+		int r = opener_refresh(o, pid);
+
+		if (r)
+			return r;
+		/* Without descriptors it is not known whether it has our root. */
+		if (p->root_error == -EMFILE && !p->process.other_root)
+			return -EMFILE;
+		q->no_links = p->root != OPENER_OWN_ROOT;
+		opener_set_process(q, p);
+		q->other_root = p->process.other_root;
 	}
+	if (q->other_root) {
+		if (!opener_is_below(q->path, OPENER_DEBUG))
+			return -ENOENT;
+		q->rights = &opener_nobody;
+		q->no_links = true;
+	}
+	q->root = &o->roots.v[OPENER_OWN_ROOT];
 	return opener_open(o, q, ret_fd);
 }
 
 int opener_own_file(struct opener *o, pid_t pid, uid_t uid, const char *path, uint64_t max_bytes,
 		    int *ret_fd)
 {
-	const struct rights rights = {.uid = uid, .gid = OPENER_NOBODY};
-	struct opener_request q = {.rights = &rights, .path = path, .max_bytes = max_bytes};
+	const struct rights rights = {.uid = opener_past_uid(uid), .gid = OPENER_NOBODY};
+	struct opener_request q = {.rights = &rights,
+				   .path = path,
+				   .max_bytes = max_bytes,
+				   .no_links = rights.uid == OPENER_NOBODY};
 
 	return opener_open_in_own(o, pid, &q, ret_fd);
 }
 
-int opener_our_file(struct opener *o, const char *path, uint64_t max_bytes, int *ret_fd)
+int opener_our_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd)
 {
-	struct opener_request q = {
-		.root = &o->roots.v[OPENER_OWN_ROOT], .path = path, .max_bytes = max_bytes};
+	struct opener_request q = {.pid = pid,
+				   .root = &o->roots.v[OPENER_OWN_ROOT],
+				   .path = path,
+				   .max_bytes = max_bytes,
+				   .no_links = true};
 
 	return opener_open(o, &q, ret_fd);
 }
@@ -230,32 +295,34 @@ int opener_named_file(struct opener *o, const char *path, uint64_t max_bytes, in
 {
 	pid_t self = getuid() ? getpid() : 0;
 
-	/* Otherwise rights of nobody hold. */
+	struct opener_request q = {.rights = &opener_nobody, .path = path, .max_bytes = max_bytes};
+
 	if (self && !opener_find(o, self))
 		(void)opener_pin(o, self);
-	return opener_own_file(o, self, OPENER_NOBODY, path, max_bytes, ret_fd);
+	return opener_open_in_own(o, self, &q, ret_fd);
 }
 
-int opener_each_own(struct opener *o, int (*fn)(void *ctx, pid_t pid, uid_t uid), void *ctx)
+int opener_each(struct opener *o, int (*fn)(void *ctx, pid_t pid, uid_t uid, bool other_root),
+		void *ctx)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < o->pinned.len && !r; i++) {
 		struct opener_pinned *p = &o->pinned.v[i];
 
-		if (p->root != OPENER_OWN_ROOT)
+		if (opener_refresh(o, p->pid) ||
+		    (p->root != OPENER_OWN_ROOT && !p->process.other_root))
 			continue;
-		opener_refresh(p, p->pid);
-		r = fn(ctx, p->pid, p->rights.uid);
+		r = fn(ctx, p->pid, p->rights.uid, p->process.other_root);
 	}
 	return r;
 }
 
-int opener_own_entry(struct opener *o, const char *path, int *ret_fd)
+int opener_own_entry(struct opener *o, pid_t pid, const char *path, int *ret_fd)
 {
 	struct opener_visit visit = {.o = o, .path = path};
-	AUTO_CLOSE int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 ? -errno : 0;
+	AUTO_CLOSE int fd = -1;
+	int r = resolve_own(pid, path, &fd);
 
 	if (!r && o) {
 		visit.root = &o->roots.v[OPENER_OWN_ROOT];
@@ -278,11 +345,13 @@ struct opener_place opener_named_place(struct opener *o)
 
 int opener_place_open(const struct opener_place *place, const char *path, int *ret_fd)
 {
-	const struct rights rights = {.uid = place->uid, .gid = OPENER_NOBODY};
+	const struct rights rights = {.uid = opener_past_uid(place->uid), .gid = OPENER_NOBODY};
 	struct opener_request q = {.rights = place->by_uid ? &rights : NULL,
 				   .path = path,
 				   .max_bytes = UINT64_MAX,
-				   .probed = true};
+				   .probed = true,
+				   .no_links = place->no_links,
+				   .other_root = place->other_root};
 
 	return place->own ? opener_open_in_own(place->opener, place->pid, &q, ret_fd)
 			  : opener_open_in_target(place->opener, place->pid, &q, ret_fd);
@@ -365,19 +434,51 @@ int opener_program(struct opener *o, pid_t pid, const char *path, uint64_t max_b
 	return opener_open_mapped(o, pid, "exe", path, max_bytes, ret_fd);
 }
 
-/* Opens the perf map with this number in our own root. */
-static int opener_own_perfmap(struct opener *o, const struct opener_pinned *p, pid_t number,
-			      uint64_t max_bytes, int *ret_fd)
+/* Opens /tmp of a root, as a place. */
+static int opener_tmp(struct opener *o, struct opener_pinned_root *root, pid_t pid,
+		      struct opener_root_key *ret_key)
+{
+	struct opener_visit visit = {.o = o, .root = root};
+	const struct resolve_place place = {.root_fd = root->root_fd,
+					    .pid = pid,
+					    .no_openat2 = o->no_openat2,
+					    .uid = geteuid(),
+					    .enter = opener_enter,
+					    .ctx = &visit};
+	AUTO_CLOSE int fd = -1;
+	int r = opener_enter(&visit, root->root_fd);
+
+	if (!r)
+		r = resolve(&place, "/tmp", &fd);
+	return r ? r : opener_root_key_of(fd, 0, ret_key);
+}
+
+/* Whether a process of another root shares our /tmp, as a container can. */
+static bool opener_shares_tmp(struct opener *o, const struct opener_pinned *p)
+{
+	struct opener_root_key its, ours;
+
+	return p->root != OPENER_NO_ROOT && !opener_tmp(o, &o->roots.v[p->root], p->pid, &its) &&
+	       !opener_tmp(o, &o->roots.v[OPENER_OWN_ROOT], p->pid, &ours) && its.dev == ours.dev &&
+	       its.ino == ours.ino;
+}
+
+/*
+ * Opens the pinned process's perf map with this number in our own root. For another root, it is the
+ * target's, if /tmp is the same.
+ */
+static int opener_own_perfmap(struct opener *o, pid_t pid, pid_t number, uint64_t max_bytes,
+			      int *ret_fd)
 {
 	char path[OPENER_PROC_PATH];
-	struct opener_request q = {.root = &o->roots.v[OPENER_OWN_ROOT],
-				   .rights = &p->rights,
-				   .path = path,
-				   .max_bytes = max_bytes,
-				   .planted = true};
+	struct opener_request q = {.path = path, .max_bytes = max_bytes, .planted = true};
+	const struct opener_pinned *p = opener_find(o, pid);
 
 	snprintf(path, sizeof(path), OPENER_PERFMAP, number);
-	return opener_open(o, &q, ret_fd);
+	if (p->process.other_root)
+		return opener_shares_tmp(o, p) ? opener_open_in_target(o, pid, &q, ret_fd)
+					       : -ENOENT;
+	return opener_open_in_own(o, pid, &q, ret_fd);
 }
 
 int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd)
@@ -394,15 +495,14 @@ int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd)
 
 	if (!first)
 		return 0;
-	opener_refresh(p, pid);
-	int r = opener_own_perfmap(o, p, pid, max_bytes, ret_fd);
+	int r = opener_own_perfmap(o, pid, pid, max_bytes, ret_fd);
 
 	/*
 	 * If the target's root is readable, the map with that number in our /tmp belongs to another
 	 * process.
 	 */
 	if (r && entered && !p->process.other_root && p->process.ns_pid != pid) {
-		int other = opener_own_perfmap(o, p, p->process.ns_pid, max_bytes, ret_fd);
+		int other = opener_own_perfmap(o, pid, p->process.ns_pid, max_bytes, ret_fd);
 
 		r = r == -ENOENT || !other ? other : r;
 	}

@@ -12,56 +12,95 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PROC_PATH_BYTES 96
 #define PROC_NAME_BYTES 64
+#define PROC_DIR_BYTES 256
+#define PROC_BATCH 512 /* names of a directory that one question reads */
 /* A text over PROC_MAPS_SMALL takes at most this part of the memory that is left. */
 #define PROC_MAPS_PART 8
 #define PROC_MAPS_READ_NS (2 * NS_PER_S)
 #define PROC_LINES_BYTES 32768     /* a longer line is refused */
 #define PROC_PF_KTHREAD 0x00200000 /* linux/sched.h; in field 9 of stat since Linux 2.6.27 */
 
-int proc_each_numeric_name(const char *dir_path, int (*fn)(void *ctx, pid_t pid), void *ctx)
+int proc_next_number(const char *path, DIR **dir, pid_t *ret_number)
 {
-	DIR *dir = opendir(dir_path);
+	struct dirent *e;
+
+	if (!*dir)
+		*dir = opendir(path);
+	while (*dir && (errno = 0, e = readdir(*dir))) {
+		const char *p = e->d_name;
+		uint64_t number;
+
+		if (proc_number(&p, 10, &number) && !*p && number && number <= INT32_MAX) {
+			*ret_number = (pid_t)number;
+			return 1;
+		}
+	}
+	return errno == ENOENT ? -ESRCH : -errno;
+}
+
+struct proc_numbers {
+	DIR *dir; /* NULL: not open yet */
+	bool last;
+	size_t n;
+	pid_t v[PROC_BATCH];
+	char path[PROC_DIR_BYTES];
+};
+
+static int proc_read_numbers(void *state)
+{
+	struct proc_numbers *q = state;
+	int r = 1;
+
+	for (q->n = 0; q->n < PROC_BATCH; q->n++) {
+		r = proc_next_number(q->path, &q->dir, &q->v[q->n]);
+		if (r <= 0)
+			break;
+	}
+	q->last = r <= 0;
+	return r < 0 ? r : 0;
+}
+
+static void proc_drop_numbers(void *state)
+{
+	struct proc_numbers *q = state;
+
+	if (q->dir)
+		closedir(q->dir);
+}
+
+int proc_each_numeric_name(pid_t pid, const char *dir_path, int (*fn)(void *ctx, pid_t n),
+			   void *ctx)
+{
+	struct proc_numbers q = {.dir = NULL};
 	int r = 0;
 
-	if (!dir)
-		return errno == ENOENT ? -ESRCH : -errno;
-	while (!r) {
-		uint64_t pid;
+	snprintf(q.path, sizeof(q.path), "%s", dir_path);
+	while (!r && !q.last) {
+		int error = pid ? ask(pid, proc_read_numbers, proc_drop_numbers, &q, sizeof(q))
+				: proc_read_numbers(&q);
 
-		errno = 0;
-		struct dirent *e = readdir(dir);
-
-		if (!e) {
-			r = errno == ENOENT ? -ESRCH : -errno;
-			break;
-		}
-		const char *p = e->d_name;
-
-		if (proc_number(&p, 10, &pid) && !*p && pid && pid <= INT32_MAX)
-			r = fn(ctx, (pid_t)pid);
+		if (error == -ETIME)
+			return error;
+		for (size_t i = 0; i < q.n && !r; i++)
+			r = fn(ctx, q.v[i]);
+		r = r ? r : error;
 	}
-	closedir(dir);
+	proc_drop_numbers(&q);
 	return r;
 }
 
 int proc_each_pid(int (*fn)(void *ctx, pid_t pid), void *ctx)
 {
-	return proc_each_numeric_name("/proc", fn, ctx);
-}
-
-int proc_each_thread(pid_t pid, int (*fn)(void *ctx, pid_t tid), void *ctx)
-{
-	char path[PROC_PATH_BYTES];
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	return proc_each_numeric_name(path, fn, ctx);
+	return proc_each_numeric_name(0, "/proc", fn, ctx);
 }
 
 /* Opens a file of a process or thread. *ret_error: 0 or -errno. */
@@ -116,31 +155,56 @@ static void proc_drop_text(void *state)
 	free(((struct proc_reading *)state)->text);
 }
 
-/* Files that the kernel writes without a lock that the process itself may hold for long. */
-static bool proc_always_answers(const char *name)
-{
-	static const char *const names[] = {"status", "comm", "cgroup", "uid_map", "mountinfo"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}
-
 int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **ret_text,
 	      size_t *ret_len)
 {
 	struct proc_reading q = {.pid = pid, .tid = tid, .max_bytes = max_bytes};
 
 	snprintf(q.name, sizeof(q.name), "%s", name);
-	int r = proc_always_answers(name) ? proc_read_now(&q)
-					  : ask(pid, proc_read_now, proc_drop_text, &q, sizeof(q));
+	int r = ask(pid, proc_read_now, proc_drop_text, &q, sizeof(q));
 
 	if (r)
 		return r;
 	*ret_text = q.text;
 	*ret_len = q.len;
 	return 0;
+}
+
+struct proc_opening {
+	int fd;
+	char path[PATH_MAX];
+};
+
+static int proc_open_now(void *state)
+{
+	struct proc_opening *q = state;
+
+	q->fd = open(q->path, O_RDONLY | O_CLOEXEC);
+	return q->fd < 0 ? -errno : 0;
+}
+
+static void proc_drop_opened(void *state)
+{
+	cleanup_close(&((struct proc_opening *)state)->fd);
+}
+
+int proc_open_path(pid_t pid, const char *path, int *ret_fd)
+{
+	const struct open_how cached = {.flags = O_RDONLY | O_CLOEXEC, .resolve = RESOLVE_CACHED};
+	struct proc_opening q = {.fd = -1};
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &cached, sizeof(cached));
+
+	/* The kernel has the names in memory, so no other process is needed. */
+	if (fd >= 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	snprintf(q.path, sizeof(q.path), "%s", path);
+	int r = ask(pid, proc_open_now, proc_drop_opened, &q, sizeof(q));
+
+	if (!r)
+		*ret_fd = q.fd;
+	return r;
 }
 
 struct proc_start {

@@ -7,6 +7,7 @@
 
 #include "container/proc_text.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,13 +16,20 @@
 #define PROC_FILE_MAX ((size_t)1 << 20) /* bytes of status, stat, cgroup and other small files */
 
 /*
- * Calls fn for each PID in /proc, or for each thread of pid in /proc/PID/task. Stops when fn
- * returns non-zero, and returns that. 0; -ESRCH: no such process; -errno.
+ * Calls fn for each PID in /proc. Stops when fn returns non-zero, and returns that. 0; -errno.
  */
 int proc_each_pid(int (*fn)(void *ctx, pid_t pid), void *ctx);
-int proc_each_thread(pid_t pid, int (*fn)(void *ctx, pid_t tid), void *ctx);
-/* The same for each name in the directory dir_path that is a number. */
-int proc_each_numeric_name(const char *dir_path, int (*fn)(void *ctx, pid_t n), void *ctx);
+/*
+ * The same for each name in the directory dir_path that is a number. The directory belongs to pid,
+ * such as /proc/PID/task; 0: it is /proc. -ESRCH: no such process; -ETIME: no answer (ask.h).
+ */
+int proc_each_numeric_name(pid_t pid, const char *dir_path, int (*fn)(void *ctx, pid_t n),
+			   void *ctx);
+/*
+ * The next such name. Opens the directory if *dir is NULL; the caller closes it. 1; 0: no more;
+ * -ESRCH; -errno. It can wait for ever, so call it from ask().
+ */
+int proc_next_number(const char *path, DIR **dir, pid_t *ret_number);
 
 /*
  * Reads a small file of /proc/PID, or of /proc/PID/task/TID if tid is not 0, and adds a NUL. The
@@ -37,6 +45,12 @@ int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **r
  */
 #define PROC_START_BYTES 1024
 ssize_t proc_read_path(pid_t pid, const char *path, char *text, size_t cap);
+
+/*
+ * Opens the file at path, which belongs to pid, for reading. Asks only if the kernel does not have
+ * its names in memory. 0; -ETIME: no answer (ask.h); -errno.
+ */
+int proc_open_path(pid_t pid, const char *path, int *ret_fd);
 
 /*
  * Reads a link of /proc/PID, such as "exe", as a text with a NUL, cut to cap bytes. Errors as

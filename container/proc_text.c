@@ -1,5 +1,6 @@
 #include "container/proc_text.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -256,4 +257,32 @@ int proc_stat_field(const char *text, int n, uint64_t *ret_value)
 		p += strcspn(p, " \n");
 	}
 	return proc_number(&p, 10, ret_value) ? 0 : -EBADMSG;
+}
+
+int proc_auxv_find(const void *auxv, size_t len, size_t word, uint64_t type, uint64_t *ret_value)
+{
+	const unsigned char *at = auxv;
+
+	for (size_t i = 0; i + 2 * word <= len; i += 2 * word) {
+		uint64_t pair[2] = {0};
+
+		memcpy(&pair[0], at + i, word);
+		memcpy(&pair[1], at + i + word, word);
+		if (pair[0] != type)
+			continue;
+		*ret_value = pair[1];
+		return 0;
+	}
+	return -ENOENT;
+}
+
+size_t proc_auxv_word(const void *auxv, size_t len)
+{
+	uint64_t bytes;
+
+	if (!proc_auxv_find(auxv, len, 8, AT_PHENT, &bytes) && bytes == sizeof(Elf64_Phdr))
+		return 8;
+	if (!proc_auxv_find(auxv, len, 4, AT_PHENT, &bytes) && bytes == sizeof(Elf32_Phdr))
+		return 4;
+	return 0;
 }

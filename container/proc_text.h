@@ -1,6 +1,6 @@
 /*
- * Parsers of the texts in /proc: maps, status and stat. Processes choose parts of these texts, so
- * no parser trusts them. Sources: proc(5); Linux fs/proc/array.c and fs/proc/task_mmu.c.
+ * Parsers of the files in /proc: maps, status, stat and auxv. Processes choose parts of these
+ * texts, so no parser trusts them. Sources: proc(5); Linux fs/proc/array.c and fs/proc/task_mmu.c.
  */
 #ifndef CONTAINER_PROC_TEXT_H
 #define CONTAINER_PROC_TEXT_H
@@ -83,5 +83,14 @@ enum { PROC_STAT_START_TICKS = 22, PROC_STAT_VSIZE = 23, PROC_STAT_START_STACK =
  * process that is ending, and START_STACK is 0 without permission to see it.
  */
 int proc_stat_field(const char *text, int n, uint64_t *ret_value);
+
+/*
+ * Returns the bytes of a word in /proc/PID/auxv: 8 or 4, like the program. 0: unknown. The kernel
+ * writes pairs of words, a type (AT_*) and a value. AT_PHENT distinguishes the programs (Linux
+ * fs/binfmt_elf.c, create_elf_tables).
+ */
+size_t proc_auxv_word(const void *auxv, size_t len);
+/* Finds the value of a type. 0 or -ENOENT. */
+int proc_auxv_find(const void *auxv, size_t len, size_t word, uint64_t type, uint64_t *ret_value);
 
 #endif

@@ -128,7 +128,10 @@ static int process_list_add(void *ctx, pid_t pid)
 	struct process_entry t = {.pid = pid};
 	int r = pid == scan->self ? -ESRCH : proc_status(pid, &status);
 
-	if (r || status.kernel_thread || status.state == 'Z' || status.state == 'X')
+	if (r == -ETIME)
+		process_list_add_denied(&scan->list.denied, pid, r);
+	if (r || status.kernel_thread || status.state == 'Z' || status.state == 'X' ||
+	    (status.ppid == scan->self && !strcmp(status.comm, ASK_NAME)))
 		return r == -ENOMEM ? r : 0;
 	r = process_list_probe(scan, pid, &t.dotnet);
 	t.denied = process_list_error_is_denial(r);

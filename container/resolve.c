@@ -1,6 +1,7 @@
 #include "container/resolve.h"
 
 #include "base/cleanup.h"
+#include "container/ask.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,25 +15,124 @@
 
 #define RESOLVE_TRIES 16 /* after -EAGAIN: another process renamed a file during the walk */
 
-static int resolve_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve, int *ret_fd)
-{
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags, .resolve = resolve};
-	int fd = -1;
+/* One lookup: of a whole path, or of one component. */
+struct resolve_lookup {
+	int dir;
+	bool old; /* by openat, not openat2 */
+	struct open_how how;
+	bool limited; /* by rights */
+	struct rights rights;
+	int fd; /* the result, or -1 */
+	char path[PATH_MAX];
+};
 
-	for (int i = 0; i < RESOLVE_TRIES; i++) {
-		fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
-			break;
-	}
-	if (fd >= 0) {
-		*ret_fd = fd;
-		return 0;
-	}
+/* Returns a descriptor or -errno. */
+static int resolve_now(const struct resolve_lookup *l, const struct open_how *how)
+{
+	int fd = l->old ? openat(l->dir, l->path, (int)how->flags)
+			: (int)syscall(SYS_openat2, l->dir, l->path, how, sizeof(*how));
+
 	/*
 	 * Container runtimes of 2020 return EPERM for system calls that they do not know. A denied
 	 * O_PATH open returns EACCES.
 	 */
-	return errno == EPERM ? -ENOSYS : -errno;
+	return fd >= 0 ? fd : errno == EPERM && !l->old ? -ENOSYS : -errno;
+}
+
+static int resolve_ask(void *question)
+{
+	struct resolve_lookup *l = question;
+	struct rights_saved *saved = NULL;
+	int r = l->limited ? rights_assume(&l->rights, &saved) : 0;
+
+	for (int i = 0; i < RESOLVE_TRIES && !r; i++) {
+		l->fd = resolve_now(l, &l->how);
+		if ((l->fd != -EAGAIN || l->how.resolve & RESOLVE_CACHED) && l->fd != -EINTR)
+			break;
+	}
+	rights_restore(saved);
+	/* A file system can return -ETIME, too. Then the question was answered. */
+	return r == -EPERM ? -EACCES : r ? r : l->fd == -ETIME ? -EIO : l->fd < 0 ? l->fd : 0;
+}
+
+static void resolve_drop(void *question)
+{
+	struct resolve_lookup *l = question;
+
+	cleanup_close(&l->fd);
+	cleanup_close(&l->dir);
+	rights_free(&l->rights);
+}
+
+/* Looks a path up. 0 or -errno. */
+static int resolve_lookup(const struct resolve_place *place, struct resolve_lookup *l,
+			  const char *path, int *ret_fd)
+{
+	struct resolve_lookup cached;
+	int r;
+
+	if (strlen(path) >= sizeof(l->path))
+		return -ENAMETOOLONG;
+	strcpy(l->path, path);
+	l->limited = place->lookup != NULL;
+	if (l->limited)
+		l->rights = *place->lookup;
+	/* Names that the kernel has in memory need no other process. EINVAL: Linux before 5.12 */
+	cached = *l;
+	cached.how.resolve |= RESOLVE_CACHED;
+	r = l->old ? -EAGAIN : resolve_ask(&cached);
+	if (!r)
+		*ret_fd = cached.fd;
+	if (r != -EAGAIN && r != -EINVAL)
+		return r;
+	/* These stay with the process that asks if it gets no answer. */
+	r = l->limited ? rights_copy(place->lookup, &l->rights) : 0;
+	if (r)
+		return r;
+	l->fd = -1;
+	if (l->dir >= 0) {
+		l->dir = fcntl(l->dir, F_DUPFD_CLOEXEC, 0);
+		r = l->dir < 0 ? -errno : 0;
+	}
+	if (!r)
+		r = ask(place->pid ? place->pid : ASK_PATHS, resolve_ask, resolve_drop, l,
+			sizeof(*l));
+	if (r == -ETIME)
+		return r;
+	if (!r)
+		*ret_fd = TAKE_FD(l->fd);
+	resolve_drop(l);
+	return r;
+}
+
+/* By openat2; -ENOSYS: it cannot be used. */
+static int resolve_at(const struct resolve_place *place, int dir, const char *path, uint64_t flags,
+		      uint64_t resolve, int *ret_fd)
+{
+	struct resolve_lookup l = {
+		.dir = dir,
+		.how = {.flags = O_PATH | O_CLOEXEC | flags, .resolve = resolve},
+	};
+
+	return place->no_openat2 ? -ENOSYS : resolve_lookup(place, &l, path, ret_fd);
+}
+
+static int resolve_by_openat(const struct resolve_place *place, int dir, const char *path,
+			     int *ret_fd)
+{
+	struct resolve_lookup l = {
+		.dir = dir, .old = true, .how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC};
+
+	return resolve_lookup(place, &l, path, ret_fd);
+}
+
+int resolve_own(pid_t pid, const char *path, int *ret_fd)
+{
+	const struct resolve_place place = {.pid = pid};
+
+	int r = resolve_at(&place, AT_FDCWD, path, O_NOFOLLOW, 0, ret_fd);
+
+	return r == -ENOSYS ? resolve_by_openat(&place, AT_FDCWD, path, ret_fd) : r;
 }
 
 /*
@@ -63,16 +163,15 @@ static int resolve_open_step(const struct resolve_walk *w, int dir, const char *
 
 	if (!resolve_may_search(w, dir))
 		return -EACCES;
-	int r = place->by_steps ? -ENOSYS
-				: resolve_openat2(dir, name, O_NOFOLLOW, RESOLVE_NO_XDEV, ret_fd);
+	int r = resolve_at(place, dir, name, O_NOFOLLOW, RESOLVE_NO_XDEV, &fd);
 
-	if (r != -EXDEV && r != -ENOSYS)
-		return r;
-	/* Perhaps another mount. Opening its root makes no request to its file system. */
-	fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	r = place->enter(place->ctx, fd);
+	if (r == -EXDEV || r == -ENOSYS) {
+		/* Perhaps another mount. Opening its root makes no request to its file system. */
+		r = r == -EXDEV ? resolve_at(place, dir, name, O_NOFOLLOW, 0, &fd)
+				: resolve_by_openat(place, dir, name, &fd);
+		if (!r)
+			r = place->enter(place->ctx, fd);
+	}
 	if (!r)
 		*ret_fd = TAKE_FD(fd);
 	return r;
@@ -138,7 +237,7 @@ static int resolve_link(struct resolve_walk *w, int link_fd, uid_t owner)
 {
 	char text[PATH_MAX];
 
-	if (++w->links > RESOLVE_LINKS_MAX)
+	if (++w->links > RESOLVE_LINKS_MAX || (w->place->no_links && w->done[0]))
 		return -ELOOP;
 	if (!resolve_may_follow(w, owner))
 		return -EACCES;
@@ -227,9 +326,9 @@ int resolve(const struct resolve_place *place, const char *path, int *ret_fd)
 {
 	int r = place->by_steps || place->rights
 			? -ENOSYS
-			: resolve_openat2(place->root_fd, path, 0,
-					  RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
-					  ret_fd);
+			: resolve_at(place, place->root_fd, path, 0,
+				     RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+				     ret_fd);
 
 	return r == -ENOSYS || r == -EXDEV ? resolve_by_steps(place, path, ret_fd) : r;
 }

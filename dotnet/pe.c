@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/reader.h"
+#include "container/holes.h"
 #include "container/memory_left.h"
 
 #include <errno.h>
@@ -159,12 +160,14 @@ struct pe_range pe_range_at(const struct pe *pe, uint32_t rva, uint32_t bytes)
 bool pe_has_memory(uint32_t bytes)
 {
 	static _Atomic uint64_t first_left;
-	uint64_t left = memory_left(), first = 0;
+	uint64_t first = atomic_load(&first_left), taken = memory_taken();
 
-	if (!atomic_compare_exchange_strong(&first_left, &first, left) &&
-	    memory_taken() > first / 2)
-		return false;
-	return bytes <= left / 8;
+	if (!first) {
+		first = memory_left();
+		first = first < UINT64_MAX - taken ? first + taken : UINT64_MAX; /* unknown */
+		atomic_store(&first_left, first);
+	}
+	return taken <= first / 2 && bytes <= (first - taken) / 8;
 }
 
 int pe_read(const struct pe *pe, struct pe_range range, uint32_t max, unsigned char **ret_data,
@@ -183,7 +186,7 @@ int pe_read(const struct pe *pe, struct pe_range range, uint32_t max, unsigned c
 		return parse_fail(err, -E2BIG,
 				  "a part of the PE image needs more memory than is left",
 				  range.rva);
-	if (range.bytes > PE_SMALL_BYTES && file_is_sparse(pe->file.fd))
+	if (range.bytes > PE_SMALL_BYTES && holes_is_sparse(pe->file.fd))
 		return parse_fail(err, -EBADMSG, "the file has holes", at);
 	data = malloc(range.bytes ? range.bytes : 1);
 	if (!data)

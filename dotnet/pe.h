@@ -90,7 +90,8 @@ int pe_read(const struct pe *pe, struct pe_range range, uint32_t max, unsigned c
 /*
  * Whether an image may keep so many bytes in memory. Targets can map many images. So none may while
  * this process has more than half of the memory that was left at first. Each may take an eighth of
- * what is left. pe_read checks ranges over 64 KiB itself. Takes 0.2 ms.
+ * the rest. Memory that other processes take later does not count. pe_read checks ranges over 64
+ * KiB itself. Takes 0.2 ms.
  */
 bool pe_has_memory(uint32_t bytes);
 

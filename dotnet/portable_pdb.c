@@ -5,6 +5,7 @@
 #include "base/hashmap.h"
 #include "base/intern.h"
 #include "base/vec.h"
+#include "container/holes.h"
 #include "dotnet/metadata.h"
 #include "dotnet/pdb_budget.h"
 
@@ -207,7 +208,7 @@ static int read_file(int fd, struct pdb_budget *budget, struct portable_pdb **re
 		return -EBADMSG;
 	if ((uint64_t)st.st_size > PORTABLE_PDB_BYTES_MAX)
 		return -E2BIG;
-	if (file_is_sparse(fd))
+	if (holes_is_sparse(fd))
 		return -EBADMSG;
 	if (!pdb_budget_take(budget, (uint64_t)st.st_size))
 		return -E2BIG;

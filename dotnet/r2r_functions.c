@@ -6,7 +6,6 @@
 #include "dotnet/r2r_signature.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #define NO_METHOD (R2R_CODE_IS_COLD - 1)
@@ -38,6 +37,7 @@ struct build {
 	uint32_t n;
 	/* Entry points read so far. Limits images whose assemblies all claim the same table. */
 	uint32_t entries, entry_bytes;
+	uint64_t taken; /* entries of all tables */
 	struct parse_error *err;
 };
 
@@ -46,15 +46,13 @@ static int fail_damaged(const struct build *b, const char *what, uint32_t rva)
 	return parse_fail(b->err, -EBADMSG, what, rva);
 }
 
-/* Takes entries from those that all images may have. */
-static int take_entries(const struct build *b, uint64_t n, uint32_t rva)
+/* Takes entries from those that an image may have. */
+static int take_entries(struct build *b, uint64_t n, uint32_t rva)
 {
-	static _Atomic uint64_t taken;
-
-	if (atomic_fetch_add(&taken, n) + n <= R2R_FUNCTIONS_ENTRIES_MAX)
-		return 0;
-	atomic_fetch_sub(&taken, n);
-	return parse_fail(b->err, -E2BIG, "too many entries in all ReadyToRun images", rva);
+	if (n > R2R_FUNCTIONS_ENTRIES_MAX - b->taken)
+		return parse_fail(b->err, -E2BIG, "too many entries in a ReadyToRun image", rva);
+	b->taken += n;
+	return 0;
 }
 
 static uint32_t load_u32(const unsigned char *p)
@@ -331,11 +329,13 @@ static int build(struct build *b, const struct r2r_header *h,
 
 int r2r_functions_read(const struct pe *pe, const struct r2r_header *h,
 		       const struct r2r_component *components, size_t ncomponents,
-		       struct r2r_functions *ret_functions, struct parse_error *err)
+		       struct r2r_functions *ret_functions, uint64_t *ret_entries,
+		       struct parse_error *err)
 {
 	struct build b = {.pe = pe, .err = err};
 	int error = build(&b, h, components, ncomponents);
 
+	*ret_entries = b.taken;
 	free(b.functions);
 	if (error)
 		r2r_functions_free(&b.f);

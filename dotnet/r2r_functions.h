@@ -18,10 +18,10 @@
 /* Methods of all assemblies. A token has 24 bits for those of one assembly. */
 #define R2R_FUNCTIONS_METHODS_MAX ((uint32_t)1 << 20)
 /*
- * Entries in the tables of all images that this process reads. A target can map many images, and an
- * entry takes 30 ns. All assemblies of .NET 10 with ASP.NET Core have 460,000.
+ * Entries in the tables of one image. All assemblies of .NET 10 with ASP.NET Core together have
+ * 460,000.
  */
-#define R2R_FUNCTIONS_ENTRIES_MAX ((uint64_t)64 << 20)
+#define R2R_FUNCTIONS_ENTRIES_MAX ((uint64_t)8 << 20)
 #define R2R_FUNCTIONS_INSTANCE UINT32_MAX /* value of r2r_method.assembly */
 
 struct r2r_method {
@@ -58,11 +58,12 @@ struct r2r_functions {
 
 /*
  * Reads the tables. 0; -EBADMSG: damaged, or no code; -E2BIG, -ENOMEM, -errno. A zeroed struct is
- * empty.
+ * empty. *ret_entries: entries that were read, also before an error.
  */
 int r2r_functions_read(const struct pe *pe, const struct r2r_header *h,
 		       const struct r2r_component *components, size_t ncomponents,
-		       struct r2r_functions *ret_functions, struct parse_error *err);
+		       struct r2r_functions *ret_functions, uint64_t *ret_entries,
+		       struct parse_error *err);
 void r2r_functions_free(struct r2r_functions *f);
 
 /* The code at rva, or NULL. */

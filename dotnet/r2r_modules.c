@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "container/holes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,9 +58,11 @@ void r2r_modules_free(struct r2r_modules *m)
 static int read_metadata(struct r2r_modules *m, const struct pe *pe, struct pe_range range,
 			 struct r2r_module *module)
 {
-	if (range.bytes > R2R_MODULES_BYTES_MAX - m->bytes || file_is_sparse(pe->file.fd) ||
-	    !pe_has_memory(range.bytes))
+	if (range.bytes > R2R_MODULES_BYTES_MAX - m->bytes || holes_is_sparse(pe->file.fd))
 		return -ENOENT;
+	while (!pe_has_memory(range.bytes))
+		if (!m->beside.make_room || !m->beside.make_room(m->beside.ctx))
+			return -ENOENT;
 	int error = range.bytes ? pe_read(pe, range, R2R_MODULES_METADATA_BYTES_MAX, &module->data,
 					  NULL)
 				: -ENOENT;

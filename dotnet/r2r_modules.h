@@ -26,6 +26,8 @@
  */
 struct r2r_assembly_opener {
 	int (*open)(void *ctx, const char *name, struct pe_file *ret_file);
+	/* Frees memory, if the caller has some that it does not need now. NULL: it never has. */
+	bool (*make_room)(void *ctx);
 	void *ctx;
 };
 

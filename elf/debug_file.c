@@ -56,6 +56,7 @@ struct search {
 	enum debug_file_place place; /* the one being searched */
 	bool no_memory;              /* ends the search */
 	bool over_budget;            /* MiniDebugInfo was refused */
+	bool denied;                 /* a file that matches was refused because of rights */
 	struct debug_file *ret_debug;
 };
 
@@ -158,6 +159,20 @@ static bool try_file(struct search *s, int file, bool by_link, const char *path)
 	return true;
 }
 
+/* Note a file that the target may not read. Our rights open it, to compare its build id only. */
+static void note_denied(struct search *s, const char *path)
+{
+	AUTO_CLOSE int fd = -1;
+	struct elf_file debug;
+
+	if (s->denied || !s->build_id.len || !s->root->own ||
+	    opener_our_file(s->root->opener, s->root->pid, path, UINT64_MAX, &fd) ||
+	    elf_file_open(&debug, fd, NULL, 0, NULL))
+		return;
+	s->denied = belongs(s, &debug, fd, false);
+	elf_file_close(&debug);
+}
+
 /* Try one path that is made from format. */
 static bool __attribute__((format(printf, 3, 4)))
 try_path(struct search *s, bool by_link, const char *format, ...)
@@ -172,6 +187,8 @@ try_path(struct search *s, bool by_link, const char *format, ...)
 		return false;
 	int fd = -1, r = opener_place_open(s->root, path, &fd);
 
+	if (r == -EACCES)
+		note_denied(s, path);
 	return try_file(s, r ? r : fd, by_link, path);
 }
 
@@ -343,7 +360,7 @@ int debug_file_find(const struct debug_file_query *query, struct debug_file *ret
 		found = try_caches(&s) || (!s.no_memory && try_mini(&s));
 	if (s.no_memory)
 		return -ENOMEM;
-	return found ? 0 : s.over_budget ? -E2BIG : -ENOENT;
+	return found ? 0 : s.over_budget ? -E2BIG : s.denied ? -EACCES : -ENOENT;
 }
 
 void debug_file_close(struct debug_file *d)

@@ -73,7 +73,8 @@ struct debug_file_query {
  * then, for symbols, MiniDebugInfo. Lines are not searched if the image has its own.
  *
  * Returns 0 (the caller closes *ret_debug), -ENOENT, -E2BIG (MiniDebugInfo does not fit in
- * ELF_BUDGET_SYMBOLS now) or -ENOMEM.
+ * ELF_BUDGET_SYMBOLS now) or -ENOMEM. -EACCES: our own root has a file with the image's build id,
+ * but the rights of the places do not open it.
  */
 int debug_file_find(const struct debug_file_query *query, struct debug_file *ret_debug);
 void debug_file_close(struct debug_file *d);

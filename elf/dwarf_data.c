@@ -7,14 +7,11 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #define ROOM_BYTES_MIN 4096
 #define ALT_LINK_BYTES_MAX ((uint64_t)PATH_MAX + 64)
-
-static _Atomic int64_t steps_left = (int64_t)DWARF_STEPS_TOTAL_MAX; /* negative: used up */
 
 static const char *const names[DWARF_SECTIONS] = {
 	[DWARF_INFO] = "info",
@@ -119,15 +116,9 @@ void dwarf_data_drop(struct dwarf_data *d)
 	d->resident = 0;
 }
 
-void dwarf_data_limit_steps_total(uint64_t steps)
-{
-	steps_left = (int64_t)steps;
-}
-
 void dwarf_data_take_steps(struct dwarf_data *d, uint64_t steps)
 {
-	if (atomic_fetch_sub(&steps_left, (int64_t)steps) < (int64_t)steps &&
-	    !dwarf_data_over_limit(d))
+	if (!elf_budget_steps(steps) && !dwarf_data_over_limit(d))
 		d->steps = DWARF_STEPS_MAX + 1;
 }
 

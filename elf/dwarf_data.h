@@ -26,8 +26,7 @@
  * hit (2 GB), up to 2 billion.
  */
 #define DWARF_STEPS_MAX ((uint64_t)2 << 30)
-/* Steps for all files of the process: about 30 s. Files of fewer than DWARF_STEPS_PART are free. */
-#define DWARF_STEPS_TOTAL_MAX ((uint64_t)6 << 30)
+/* So many are counted at a time for all files (elf_budget_steps). */
 #define DWARF_STEPS_PART ((uint64_t)64 << 10)
 
 enum dwarf_section_id {
@@ -74,7 +73,7 @@ int dwarf_data_open(const struct elf_file *elf, bool split, struct dwarf_data **
 		    struct parse_error *err);
 void dwarf_data_free(struct dwarf_data *d);
 
-/* Takes steps from those of all files. If too few are left, d is over its limit. */
+/* Counts steps for all files. If too few are left, d is over its limit. */
 void dwarf_data_take_steps(struct dwarf_data *d, uint64_t steps);
 
 static inline void dwarf_data_count(struct dwarf_data *d, uint64_t steps)
@@ -85,9 +84,6 @@ static inline void dwarf_data_count(struct dwarf_data *d, uint64_t steps)
 	if (d->steps / DWARF_STEPS_PART != parts)
 		dwarf_data_take_steps(d, (d->steps / DWARF_STEPS_PART - parts) * DWARF_STEPS_PART);
 }
-
-/* Sets the steps that are left for all files, for tests. */
-void dwarf_data_limit_steps_total(uint64_t steps);
 
 static inline bool dwarf_data_over_limit(const struct dwarf_data *d)
 {

@@ -3,6 +3,7 @@
 #include "base/bigmem.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "container/holes.h"
 #include "elf/budget.h"
 
 #include <elf.h>
@@ -208,8 +209,11 @@ int elf_file_open(struct elf_file *f, int fd, const void *memory, size_t len,
 		if (!S_ISREG(st.st_mode))
 			return parse_fail(err, -EBADMSG, "not a regular file", 0);
 		f->bytes = (uint64_t)st.st_size;
-		if (file_is_sparse(fd) && !elf_budget_work(f->bytes))
-			return parse_fail(err, -E2BIG, "too many files are mostly holes", 0);
+		if (holes_is_sparse(fd) && !elf_budget_work(f->bytes))
+			return parse_fail(err, -E2BIG,
+					  "it is mostly holes, and larger than what may still be "
+					  "read of such files",
+					  0);
 	}
 	error = check_section_count(f, err);
 	if (error)

@@ -398,14 +398,15 @@ static void collect_find_denied(const struct collect_arguments *a, struct opener
 	}
 }
 
-static int collect_outputs(const struct collect_arguments *a, const struct outdir *dir)
+static int collect_outputs(const struct collect_arguments *a, const struct outdir *dir,
+			   const struct stat *written)
 {
 	struct post_source source;
 	uint64_t trimmed_ns = 0;
 
 	/* The recorder's memory is free now. */
 	heap_trim(&trimmed_ns, clock_monotonic_ns());
-	if (post_open_dir(dir->fd, dir->path, &source))
+	if (post_open_dir(dir->fd, dir->path, written, &source))
 		return EXIT_FAILED;
 	int status = postprocess_run(&source, dir->path, dir, &a->post, NULL);
 
@@ -439,7 +440,7 @@ static int collect_record(struct collect_arguments *a, const struct outdir *dir)
 		if (!a->record.quiet)
 			collect_note_event(&result);
 		collect_note_command(&result);
-		status = a->record_only ? EXIT_DONE : collect_outputs(a, dir);
+		status = a->record_only ? EXIT_DONE : collect_outputs(a, dir, &result.written);
 	}
 	opener_free(opener);
 	if (result.started && !a->record.quiet)
@@ -501,7 +502,7 @@ const struct command command_collect = {
 		"if none is in sight. If several are in sight, they are listed and the exit\n"
 		"status is 2.\n"
 		"\n"
-		"Ctrl-C, SIGTERM, SIGUSR1, SIGALRM, SIGXCPU or the end of the terminal ends the\n"
+		"Ctrl-C, a signal such as SIGTERM, or the end of the terminal ends the\n"
 		"recording. Then the outputs are made. After a second Ctrl-C,\n"
 		"`profcpu postprocess DIR` makes them.\n"
 		"\n"

@@ -331,6 +331,8 @@ static int flamegraph_from_folded(struct flamegraph_arguments *a, int fd, const 
 	if (tree->bad_lines)
 		log_warn("%s: %llu of %llu lines have no count at their end and were skipped", name,
 			 (unsigned long long)tree->bad_lines, (unsigned long long)tree->lines);
+	post_load_report_texts(name, (struct profile_text_changes){.cut = tree->cut_names,
+								   .max = PROFILE_TEXT_MAX});
 	/* It may be no damage: text written by hand can end like this. */
 	if (tree->unended)
 		log_warn("%s: the last line has no newline; its count may be cut off", name);

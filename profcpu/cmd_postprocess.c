@@ -152,7 +152,7 @@ static int postprocess_dir_probe(const char *path, struct postprocess_dir *d)
 	r = path ? post_outdir_open(path, &d->fd) : -ENOENT;
 	if (r)
 		return r == -EPERM ? r : 0;
-	r = recording_manifest_read(d->fd, &d->manifest, &err);
+	r = recording_manifest_read(d->fd, &d->manifest, NULL, &err);
 
 	/* A broken manifest does not count: other programs have files of that name too. */
 	d->has_manifest = !r;
@@ -289,7 +289,7 @@ static int postprocess_open(const struct postprocess_arguments *a,
 	r = is_copied ? 0 : postprocess_check_dir(&source, there, a->out);
 	if (!r && !is_copied && source.kind != INPUT_TEXT && there->has_recording) {
 		post_open_close(&source);
-		return post_open_dir(there->fd, a->out, ret_source);
+		return post_open_dir(there->fd, a->out, NULL, ret_source);
 	}
 	if (r)
 		post_open_close(&source);

@@ -180,7 +180,7 @@ static bool doctor_proc_is_ours(void)
  */
 static bool doctor_is_contained(const struct doctor_facts *f)
 {
-	struct stat own, init;
+	char own[64], init[64];
 
 	if (!f->init_pid_ns || !f->rights.init_user_ns ||
 	    !doctor_ns_is("/proc/self/ns/uts", DOCTOR_INIT_UTS_NS) ||
@@ -190,8 +190,8 @@ static bool doctor_is_contained(const struct doctor_facts *f)
 	/*
 	 * The first mount namespace has no fixed number, so compare with PID 1, if that is allowed.
 	 */
-	return !stat("/proc/self/ns/mnt", &own) && !stat("/proc/1/ns/mnt", &init) &&
-	       own.st_ino != init.st_ino;
+	return !proc_link(getpid(), "ns/mnt", own, sizeof(own)) &&
+	       !proc_link(1, "ns/mnt", init, sizeof(init)) && strcmp(own, init) != 0;
 }
 
 static enum doctor_place doctor_place(const struct doctor_facts *f)

@@ -146,10 +146,20 @@ static void doctor_report_target_dotnet(const struct doctor_facts *f, struct doc
 			"%s: %s", t->port_path, doctor_port_word(t));
 }
 
+static void doctor_report_silent(struct doctor_report *report)
+{
+	doctor_add_row(report, DOCTOR_FATAL, "target answers", "it cannot be recorded",
+		       ASK_SILENT_REMEDY, "the process " ASK_SILENT_WHY);
+}
+
 void doctor_report_target(const struct doctor_facts *f, struct doctor_report *report)
 {
 	const struct doctor_target *t = &f->target;
 
+	if (t->status_error == -ETIME) {
+		doctor_report_silent(report);
+		return;
+	}
 	if (t->status_error) {
 		doctor_add_row(report, DOCTOR_FATAL, "target", "there is nothing to record",
 			       f->init_pid_ns ? NULL : doctor_remedy_pid_ns[f->place], "PID %d: %s",
@@ -165,8 +175,7 @@ void doctor_report_target(const struct doctor_facts *f, struct doctor_report *re
 	/* Other rows would advise rights, which do not help. */
 	if (t->event_user_error == -ETIME || t->root_error == -ETIME || t->maps_error == -ETIME ||
 	    t->dotnet_error == -ETIME) {
-		doctor_add_row(report, DOCTOR_FATAL, "target answers", "it cannot be recorded",
-			       ASK_SILENT_REMEDY, "the process " ASK_SILENT_WHY);
+		doctor_report_silent(report);
 		return;
 	}
 	doctor_report_target_events(f, report);

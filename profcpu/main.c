@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "base/progress.h"
+#include "container/ask.h"
 #include "profcpu/command.h"
 #include "profcpu/crash.h"
 
@@ -76,5 +77,6 @@ int main(int argc, char **argv)
 	int status = c->run(argc - 1, argv + 1);
 
 	log_summarize();
+	ask_leave();
 	return status;
 }

@@ -13,6 +13,8 @@
 #define PROCESS_ID_DIGITS 12 /* shown digits of a container's id, as docker ps shows */
 #define PROCESS_USERS_MAX 65536
 #define PROCESS_ARGUMENTS_MAX ((size_t)1 << 20)
+#define PROCESS_ARGUMENTS_SHOWN \
+	4096                    /* bytes, as of names: one process must not fill the terminal */
 #define PROCESS_ASSEMBLY_MAX 60 /* shown bytes of a path, from its end, which differs most */
 
 struct process_user {
@@ -141,13 +143,16 @@ void process_table(struct outbuf *out, const struct process_list *list,
 	for (size_t i = 0; i < list->len; i++) {
 		const struct process_entry *t = &list->v[i];
 		AUTO_FREE char *text = process_words(t, words);
+		size_t len = text ? strlen(text) : 0;
+		bool cut = len > PROCESS_ARGUMENTS_SHOWN;
+		int shown = cut ? PROCESS_ARGUMENTS_SHOWN - (int)strlen(PRINTABLE_CUT) : (int)len;
 
 		process_user_name(t, users, user);
 		row.len = 0;
-		outbuf_printf(&row, "%8d %8d  %-*s  %-*s  %-*.*s  %s%s%s", t->pid, t->ns_pid,
+		outbuf_printf(&row, "%8d %8d  %-*s  %-*s  %-*.*s  %s%s%.*s%s", t->pid, t->ns_pid,
 			      user_width, user, dotnet_width, process_dotnet(t), PROCESS_ID_DIGITS,
 			      PROCESS_ID_DIGITS, t->container[0] ? t->container : "-", t->comm,
-			      text && *text ? ": " : "", text ? text : "");
+			      len ? ": " : "", shown, text ? text : "", cut ? PRINTABLE_CUT : "");
 		outbuf_char(&row, '\0');
 		if (row.error)
 			break;

@@ -29,14 +29,14 @@ void process_user_name(const struct process_entry *t, const struct process_users
 
 /*
  * The command line with blanks between its words, other bytes unchanged. The caller frees it. NULL:
- * unreadable.
+ * unreadable, or more than 1 MiB.
  */
 char *process_arguments(pid_t pid);
 
 /* Text after the name of the program. */
 enum process_words {
 	PROCESS_NO_WORDS,
-	PROCESS_ARGUMENTS, /* the command line, which may hold secrets */
+	PROCESS_ARGUMENTS, /* the command line, which may hold secrets; a long one is cut */
 	/*
 	 * The assembly that `dotnet` runs, else the path of the program, shortened; no arguments.
 	 */

@@ -50,6 +50,8 @@ struct archive_stats {
 #define ARCHIVE_BYTES_MAX ((uint64_t)16 << 30) /* unpacked, all files together */
 #define ARCHIVE_FILES_MAX 100000               /* members, including refused ones */
 #define ARCHIVE_DIRS_MAX 4096                  /* directories that members are in */
+/* A member's headers, with the map of a sparse file. Honest ones have a few KiB. */
+#define ARCHIVE_HEADER_BYTES_MAX ((uint64_t)1 << 20)
 /*
  * Limit of unpacked over packed size, against decompression bombs. Checked after ARCHIVE_RATIO_FROM
  * unpacked bytes.
@@ -64,13 +66,12 @@ struct archive_stats {
  * that all members share. Reads files of recording_is_derived without storing them, because they
  * are made again.
  *
- * Returns 0; -EBADMSG: not an archive, no members, cut off or damaged; -E2BIG: more than a limit
- * above; -ENOSPC, -errno. ret_stats is always filled. After an error *err is filled; its offset is
- * in the packed file.
+ * Returns 0; -EBADMSG: not an archive, no members, cut off or damaged; -ENOSPC, -errno. -E2BIG:
+ * more than a limit above, or its decompression needs more than half of the memory that is left.
+ * ret_stats is always filled. After an error *err is filled; its offset is in the packed file.
  *
  * After -EBADMSG and -E2BIG the files before the error stay. The beginning of a file that was cut
- * off stays too: for gzip up to the last byte that can be unpacked, for other formats without their
- * last block.
+ * off stays too, up to the last byte that can be unpacked. zstd and bzip2 lose the last block.
  */
 int archive_read(int in_fd, int dir_fd, struct archive_stats *ret_stats, struct parse_error *err);
 

@@ -24,8 +24,11 @@
 #define ARCHIVE_TOP ".unpacked-XXXXXXXX" /* holds a first folder while it is removed */
 
 struct archive_reader {
-	struct archive *a;
+	struct archive *unpacker; /* unpacks bzip2, and passes other bytes on */
+	struct archive *a;        /* reads the tar from unpacker */
 	struct archive_input *in;
+	uint64_t header_left; /* bytes that the tar's reader may still get */
+	bool header_too_large, in_member;
 	int dir_fd;
 	struct archive_stats *stats;
 	struct parse_error *err;
@@ -33,6 +36,9 @@ struct archive_reader {
 };
 
 static const char archive_is_cut[] = "it is cut off";
+static const char archive_needs_memory[] =
+	"its decompression needs more than half of the memory that is left; raise the limit of "
+	"memory, or decompress it on another machine";
 
 static int archive_stop(struct archive_reader *rd, int code, const char *what)
 {
@@ -66,9 +72,13 @@ static const char *archive_fault(const struct archive_reader *rd)
  */
 static int archive_stop_lib(struct archive_reader *rd)
 {
+	if (rd->header_too_large)
+		return archive_stop(rd, -E2BIG, "a member's header is larger than the limit");
 	switch (archive_errno(rd->a)) {
 	case ENOMEM:
 		return archive_stop(rd, -ENOMEM, "out of memory");
+	case E2BIG:
+		return archive_stop(rd, -E2BIG, archive_needs_memory);
 	case EIO:
 	case EISDIR:
 	case EBADF:
@@ -284,11 +294,28 @@ static int archive_take_member(struct archive_reader *rd, struct archive_entry *
 	return is_dir ? 0 : archive_take_file(rd, e, parent, base);
 }
 
+/*
+ * Reads the next header within a limit, because libarchive stores the maps of sparse files in
+ * twelve times their bytes. The rest of the member before has no limit and is skipped first.
+ */
+static int archive_next_header(struct archive_reader *rd, struct archive_entry **ret_e)
+{
+	int r = rd->in_member ? archive_read_data_skip(rd->a) : ARCHIVE_OK;
+
+	if (r < ARCHIVE_WARN)
+		return r;
+	rd->header_left = ARCHIVE_HEADER_BYTES_MAX;
+	r = archive_read_next_header(rd->a, ret_e);
+	rd->header_left = UINT64_MAX;
+	rd->in_member = r == ARCHIVE_OK || r == ARCHIVE_WARN;
+	return r;
+}
+
 static int archive_take_all(struct archive_reader *rd)
 {
 	for (;;) {
 		struct archive_entry *e;
-		int r = archive_read_next_header(rd->a, &e);
+		int r = archive_next_header(rd, &e);
 
 		if (r == ARCHIVE_EOF)
 			return rd->members
@@ -382,35 +409,61 @@ static int archive_take_off_top(struct archive_reader *rd)
 
 static la_ssize_t archive_take_input(struct archive *a, void *ctx, const void **ret_bytes)
 {
-	ssize_t n = archive_input_next(ctx, ret_bytes);
+	const struct archive_reader *rd = ctx;
+	ssize_t n = archive_input_next(rd->in, ret_bytes);
 
 	if (n < 0)
 		archive_set_error(a, (int)-n, "%s", strerror((int)-n));
 	return n < 0 ? -1 : n;
 }
 
+static la_ssize_t archive_take_unpacked(struct archive *a, void *ctx, const void **ret_bytes)
+{
+	struct archive_reader *rd = ctx;
+	la_int64_t offset;
+	size_t n = 0;
+
+	rd->header_too_large = !rd->header_left;
+	if (rd->header_too_large)
+		return -1;
+	if (archive_read_data_block(rd->unpacker, ret_bytes, &n, &offset) < ARCHIVE_WARN) {
+		archive_copy_error(a, rd->unpacker);
+		return -1;
+	}
+	rd->header_left -= n < rd->header_left ? n : rd->header_left;
+	return (la_ssize_t)n;
+}
+
 /*
- * Enables only formats that libarchive decodes itself; for others it would execute a program. gzip
- * is unpacked before, so an archive that is compressed twice is not recognised.
+ * Enables bzip2 only if libarchive decodes it itself; otherwise it would execute a program. The
+ * input is unpacked from gzip, zstd and xz before, so an archive that is compressed twice is not
+ * recognised.
  */
 static int archive_add_filters(struct archive_reader *rd)
 {
-	static int (*const filters[])(struct archive *) = {
-		archive_read_support_filter_zstd,
-		archive_read_support_filter_xz,
-		archive_read_support_filter_bzip2,
-	};
+	struct archive *probe = archive_read_new();
+	int r = probe ? archive_read_support_filter_bzip2(probe) : ARCHIVE_FATAL;
 
-	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++) {
-		struct archive *probe = archive_read_new();
-		int r = probe ? filters[i](probe) : ARCHIVE_FATAL;
+	archive_read_free(probe);
+	return !probe || (r == ARCHIVE_OK && archive_read_support_filter_bzip2(rd->unpacker)) ||
+			       archive_read_support_format_raw(rd->unpacker) ||
+			       archive_read_support_format_tar(rd->a)
+		       ? archive_stop(rd, -ENOMEM, "out of memory")
+		       : 0;
+}
 
-		archive_read_free(probe);
-		if (!probe || (r == ARCHIVE_OK && filters[i](rd->a) != ARCHIVE_OK))
-			return archive_stop(rd, -ENOMEM, "out of memory");
-	}
-	return archive_read_support_format_tar(rd->a) ? archive_stop(rd, -ENOMEM, "out of memory")
-						      : 0;
+/* Opens the unpacker and the tar. 0 or -errno. */
+static int archive_open(struct archive_reader *rd)
+{
+	struct archive_entry *e;
+
+	if (!archive_read_open(rd->unpacker, rd, NULL, archive_take_input, NULL) &&
+	    !archive_read_next_header(rd->unpacker, &e) &&
+	    !archive_read_open(rd->a, rd, NULL, archive_take_unpacked, NULL))
+		return 0;
+	if (archive_errno(rd->unpacker))
+		archive_copy_error(rd->a, rd->unpacker);
+	return archive_stop_lib(rd);
 }
 
 /*
@@ -425,7 +478,9 @@ static int archive_check_end(struct archive_reader *rd)
 	for (size_t rest = 0; n > 0 && rest < ARCHIVE_REST_BYTES; rest += (size_t)n)
 		n = archive_input_next(rd->in, &bytes);
 	if (n < 0)
-		return archive_stop(rd, (int)n, "the archive cannot be read");
+		return archive_stop(rd, (int)n,
+				    n == -E2BIG ? archive_needs_memory
+						: "the archive cannot be read");
 	if (archive_input_end(rd->in) == ARCHIVE_INPUT_CUT)
 		return archive_stop(rd, -EBADMSG, archive_is_cut);
 	return archive_input_end(rd->in) == ARCHIVE_INPUT_DAMAGED
@@ -437,8 +492,8 @@ static int archive_read_all(struct archive_reader *rd)
 {
 	int r = archive_add_filters(rd);
 
-	if (!r && archive_read_open(rd->a, rd->in, NULL, archive_take_input, NULL))
-		r = archive_stop_lib(rd);
+	if (!r)
+		r = archive_open(rd);
 	if (!r)
 		r = archive_take_all(rd);
 	if (!r)
@@ -455,15 +510,19 @@ static int archive_read_all(struct archive_reader *rd)
 
 int archive_read(int in_fd, int dir_fd, struct archive_stats *ret_stats, struct parse_error *err)
 {
-	struct archive_reader rd = {.dir_fd = dir_fd, .stats = ret_stats, .err = err};
+	struct archive_reader rd = {
+		.dir_fd = dir_fd, .stats = ret_stats, .err = err, .header_left = UINT64_MAX};
 
 	memset(ret_stats, 0, sizeof(*ret_stats));
 	if (archive_input_new(in_fd, &rd.in))
 		return parse_fail(err, -ENOMEM, "out of memory", 0);
+	rd.unpacker = archive_read_new();
 	rd.a = archive_read_new();
-	int r = rd.a ? archive_read_all(&rd) : archive_stop(&rd, -ENOMEM, "out of memory");
+	int r = rd.unpacker && rd.a ? archive_read_all(&rd)
+				    : archive_stop(&rd, -ENOMEM, "out of memory");
 
 	archive_read_free(rd.a);
+	archive_read_free(rd.unpacker);
 	archive_input_free(rd.in);
 	return r;
 }

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/outbuf.h"
 #include "base/replace.h"
+#include "container/holes.h"
 #include "recording/limits.h"
 #include "recording/manifest.h"
 #include "recording/samples_idx.h"
@@ -126,7 +127,7 @@ static int check_header(int fd, uint64_t memory_max, struct kept_header *h, stru
 	if (h->rows > KEPT_STACKS_BYTES_MAX || h->nodes > KEPT_STACKS_BYTES_MAX ||
 	    bytes_of(h->rows, h->nodes) > KEPT_STACKS_BYTES_MAX)
 		return parse_fail(err, -E2BIG, "it has too many stacks", 16);
-	if ((uint64_t)st.st_size != bytes_of(h->rows, h->nodes) || file_is_sparse(fd))
+	if ((uint64_t)st.st_size != bytes_of(h->rows, h->nodes) || holes_is_sparse(fd))
 		return parse_fail(err, -EBADMSG, "its size does not match its header", 16);
 	if (memory_max && (uint64_t)st.st_size > memory_max)
 		return parse_fail(err, -ENOSPC, "it needs more memory than is left", 16);

@@ -72,7 +72,11 @@
 	    "with -a, no samples are lost for them")                                             \
 	ROW(SMALL_RINGS, "small_rings",                                                          \
 	    "samples were lost, as rings were made smaller: too little memory is left",          \
-	    "record with more memory")
+	    "record with more memory")                                                           \
+	ROW(WAIT_THREADS, "wait_threads",                                                        \
+	    "threads have no waits: too little memory was left, or more than 1048576 threads "   \
+	    "ran at once",                                                                       \
+	    "record fewer processes (-p), or with more memory")
 
 #define LIMITS_STACK_MEMORY_REMEDY "run `profcpu postprocess` again with more memory"
 #define LIMITS_OPEN_FILES_REMEDY "raise the hard limit as root, for example: ulimit -n 4096"

@@ -140,11 +140,10 @@ static int write_new_file(int dir_fd, const struct outbuf *text, bool durably)
 /* Overwrites our existing manifest if it needs no more disk space. False: the file is unchanged. */
 static bool overwrite_file(int dir_fd, const struct outbuf *text)
 {
-	AUTO_CLOSE int fd =
-		openat(dir_fd, RECORDING_MANIFEST, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	AUTO_CLOSE int fd = -1;
 	struct stat st;
 
-	return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	return !file_open_to_write(dir_fd, RECORDING_MANIFEST, O_WRONLY, &fd) && !fstat(fd, &st) &&
 	       st.st_uid == geteuid() && text->len <= (uint64_t)st.st_blocks * 512 &&
 	       !file_pwrite_all(fd, text->data, text->len, 0) && !ftruncate(fd, (off_t)text->len) &&
 	       !file_sync(fd);
@@ -261,12 +260,18 @@ int recording_manifest_parse(const char *text, size_t len, struct recording_mani
 	return 0;
 }
 
-int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct parse_error *err)
+int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct stat *ret_st,
+			    struct parse_error *err)
 {
 	AUTO_FREE char *text = NULL;
+	AUTO_CLOSE int fd = -1;
 	size_t len;
-	int r = file_read_at(dir_fd, RECORDING_MANIFEST, MANIFEST_BYTES_MAX, &text, &len);
+	int r = file_open_regular(dir_fd, RECORDING_MANIFEST, &fd);
 
+	if (!r && ret_st && fstat(fd, ret_st))
+		r = -errno;
+	if (!r)
+		r = file_read_fd(fd, MANIFEST_BYTES_MAX, &text, &len);
 	if (r == -ENOENT)
 		return parse_fail(err, r, "it does not exist", 0);
 	if (r == -E2BIG)

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #define RECORDING_FORMAT 1 /* manifest.json "format" */
 
@@ -91,10 +92,12 @@ struct recording_manifest {
 int recording_manifest_write(int dir_fd, const struct recording_manifest *m);
 
 /*
- * Reads the manifest. Its texts are printable, because outputs show them. 0; -ENOENT: no manifest,
- * only a perf.data; -EBADMSG; -ENOTSUP: a newer format; -errno.
+ * Reads the manifest. Its texts are printable, because outputs show them. ret_st (NULL: not needed)
+ * describes the file, also if its content is refused. Returns 0; -ENOENT: no manifest, only a
+ * perf.data; -EBADMSG; -ENOTSUP: a newer format; -errno.
  */
-int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct parse_error *err);
+int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct stat *ret_st,
+			    struct parse_error *err);
 /* Like recording_manifest_read, from a text in memory. */
 int recording_manifest_parse(const char *text, size_t len, struct recording_manifest *ret_m,
 			     struct parse_error *err);

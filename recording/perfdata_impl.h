@@ -83,6 +83,7 @@ struct perfdata_unzip {
 	uint64_t packed, unpacked;    /* bytes of all blocks so far */
 	bool more;                    /* the block may have more output */
 	bool broken;                  /* decompression failed for good */
+	bool too_large;               /* a window was larger than the limit */
 };
 
 struct perfdata_input {

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/outbuf.h"
+#include "container/memory_left.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,9 +23,10 @@
 /* Compressed files grow. Above the first size, they may grow at most to this multiple. */
 #define MERGE_BYTES_FREE ((uint64_t)1 << 30)
 #define MERGE_RATIO_MAX 1000
-/* Bytes for the windows of all zstd streams; a window has 512 KiB to 128 MiB. */
-#define MERGE_WINDOWS_BYTES ((uint64_t)1 << 30)
-#define MERGE_WINDOW_LOG_MIN 19
+/* All files may take this many eighths of the memory that is left. */
+#define MERGE_MEMORY_EIGHTHS 7
+#define MERGE_STREAM_BYTES ((uint64_t)1 << 20) /* of a compressed file, besides its window */
+#define MERGE_WINDOW_LOG_MIN 10                /* zstd's limits; perf's windows have at least 19 */
 #define MERGE_WINDOW_LOG_MAX 27
 
 /* A file that is being read. Only the parts of `data` for input are in use, except in `data`. */
@@ -100,6 +102,12 @@ static int merge_next(struct merge *m, struct merge_stream *s)
 	uint64_t time_ns = 0;
 	int r = merge_read(s);
 
+	/* No perf makes larger windows than the largest limit, so those are damage of this file. */
+	if (s->data->in.unzip.too_large && s->data->in.unzip.window_log < MERGE_WINDOW_LOG_MAX)
+		return parse_fail(m->err, -E2BIG,
+				  "decompression needs more memory than is left; raise the limit "
+				  "of memory, or read it on another machine",
+				  s->data->in.unzip.block_off);
 	if (r <= 0) {
 		if (r && r != -EBADMSG)
 			return parse_fail(m->err, r, s->data->end_error.what,
@@ -230,9 +238,10 @@ static int merge_count_files(struct merge *m, uint32_t *ret_n)
 /* Limits the memory for zstd: with many streams each gets a smaller window. */
 static void merge_limit_windows(struct merge *m)
 {
+	uint64_t each = memory_left() / 8 * MERGE_MEMORY_EIGHTHS / m->heap.len;
 	int log = MERGE_WINDOW_LOG_MAX;
 
-	while (log > MERGE_WINDOW_LOG_MIN && m->heap.len << log > MERGE_WINDOWS_BYTES)
+	while (log > MERGE_WINDOW_LOG_MIN && (UINT64_C(1) << log) + MERGE_STREAM_BYTES > each)
 		log--;
 	for (size_t i = 0; i < m->heap.len; i++)
 		m->heap.v[i]->data->in.unzip.window_log = log;

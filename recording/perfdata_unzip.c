@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <zstd_errors.h>
 
 /* A broken stream can only continue where a new one begins. */
 static bool perfdata_unzip_start(struct perfdata_unzip *z, const void *data, size_t len)
@@ -86,6 +87,7 @@ static int perfdata_unzip_fill(struct perfdata *d)
 	size_t code = ZSTD_decompressStream(z->stream, &out, &z->in);
 	bool stuck = z->in.pos == before && !out.pos && z->in.pos < z->in.size;
 
+	z->too_large |= ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge;
 	z->block_bytes += out.pos;
 	z->unpacked += out.pos;
 	if (ZSTD_isError(code) || stuck || z->block_bytes > PERFDATA_BLOCK_BYTES_MAX ||

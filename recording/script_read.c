@@ -273,6 +273,12 @@ static int script_empty_line(struct script_reader *s)
 	return r;
 }
 
+/* New texts count for the thread's process, or for the thread if its PID is unknown. */
+static void script_take_for(struct script_reader *s, const struct profile_thread *t)
+{
+	profile_taker(s->profile, t->pid >= 0 ? t->pid : t->tid);
+}
+
 static int script_thread(struct script_reader *s, const struct script_header *h,
 			 uint32_t *ret_thread)
 {
@@ -284,6 +290,7 @@ static int script_thread(struct script_reader *s, const struct script_header *h,
 	int r;
 
 	if (known) {
+		script_take_for(s, profile_thread_of(s->profile, *known));
 		*ret_thread = *known;
 		return 0;
 	}
@@ -295,6 +302,7 @@ static int script_thread(struct script_reader *s, const struct script_header *h,
 		thread.ids_text++;
 		thread.pid = thread.tid = -1;
 	}
+	script_take_for(s, &thread);
 	r = profile_text(s->profile, h->comm.at, h->comm.len, &thread.comm);
 	if (!r)
 		r = profile_thread(s->profile, &thread, ret_thread);
@@ -366,9 +374,9 @@ static int script_header_line(struct script_reader *s, const char *line, size_t 
 	script_header_place(rest, &sample);
 	s->evidence += seen || sample.time_ns;
 	sample.weight = script_line_weight(event.period);
-	r = script_event(s, event.name, event.period.len > 0, !seen, &sample.event);
+	r = script_thread(s, h, &sample.thread);
 	if (!r)
-		r = script_thread(s, h, &sample.thread);
+		r = script_event(s, event.name, event.period.len > 0, !seen, &sample.event);
 	if (r)
 		return r;
 	bool filtered = seen && script_is_filtered_out(s, event.name, sample.event);

@@ -293,6 +293,7 @@ static enum audit_reason audit_image_reason(const struct audit_work *w,
 		[IMAGE_REASON_OTHER_KERNEL] = AUDIT_KERNEL_OTHER,
 		[IMAGE_REASON_FILE_SYSTEM] = AUDIT_FILE_SYSTEM,
 		[IMAGE_REASON_MEMORY] = AUDIT_MEMORY,
+		[IMAGE_REASON_NO_ANSWER] = AUDIT_NO_ANSWER,
 	};
 	bool is_stripped = audit_stripped(w->in->lookup_cache, image);
 
@@ -305,7 +306,9 @@ static enum audit_reason audit_image_reason(const struct audit_work *w,
 	if (image->unread)
 		return AUDIT_NOT_LOOKED_UP;
 	if (is_stripped)
-		return image->why == IMAGE_REASON_NO_DBG ? AUDIT_NO_DBG : AUDIT_NO_DEBUG_FILE;
+		return image->why == IMAGE_REASON_NO_DBG         ? AUDIT_NO_DBG
+		       : image->why == IMAGE_REASON_DEBUG_DENIED ? AUDIT_DEBUG_DENIED
+								 : AUDIT_NO_DEBUG_FILE;
 	return AUDIT_NOT_COVERED;
 }
 

@@ -42,6 +42,9 @@ static const struct audit_words {
 			  "CAP_CHECKPOINT_RESTORE"},
 	[AUDIT_FILE_SYSTEM] = {"file-system", "its file system may not answer, so it was skipped",
 			       "`profcpu postprocess --allow-fs TYPE DIR`"},
+	[AUDIT_NO_ANSWER] = {"no-answer", "the lookup of its file did not end",
+			     "end the process that keeps its directory locked, or the server of "
+			     "its file system, then `profcpu postprocess DIR`"},
 	[AUDIT_UNREADABLE] = {"unreadable", "its file is damaged or cannot be read",
 			      "replace it with an intact copy, then `profcpu postprocess DIR`"},
 	[AUDIT_MEMORY] = {"memory", "its symbols need more memory than is left for symbols",
@@ -54,6 +57,9 @@ static const struct audit_words {
 			      "install it with symbols (not stripped, or linked with --build-id)"},
 	[AUDIT_NO_DEBUG_FILE] = {"no-debug-file", "no debug file",
 				 "`profcpu symbols fetch DIR`, then `profcpu postprocess DIR`"},
+	[AUDIT_DEBUG_DENIED] = {"debug-denied", "access is denied to its debug file",
+				"let everybody read the debug file (chmod a+r) and enter its "
+				"directories (chmod a+x), then `profcpu postprocess DIR`"},
 	[AUDIT_NO_DBG] = {"no-dbg", "no debug file",
 			  "`dotnet publish` made its .dbg file: put it beside the program, then "
 			  "`profcpu postprocess DIR`"},

@@ -306,7 +306,7 @@ static int open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 static int open_image(struct bundle_state *s, size_t i)
 {
 	struct pe_file file = {s->fd, s->files.files[i].offset, s->files.files[i].bytes};
-	struct r2r_assembly_opener beside = {open_beside, s};
+	struct r2r_assembly_opener beside = {.open = open_beside, .ctx = s};
 	struct bundle_image *image = &s->images[i];
 
 	if (image->tried)

@@ -52,16 +52,11 @@ void images_free(struct images *im)
 	if (!im)
 		return;
 	for (size_t i = 0; i < im->sources.len; i++) {
-		cfi_frames_free(im->sources.v[i].frames);
 		if (im->sources.v[i].fd >= 0)
 			close(im->sources.v[i].fd);
 		line_source_free(im->sources.v[i].lines);
-		image_free(im->sources.v[i].elf);
-		if (!im->sources.v[i].precompiled_shared)
-			symbol_provider_free(im->sources.v[i].precompiled);
-		free(im->sources.v[i].beside);
-		vec_free(&im->sources.v[i].pieces.symbols);
-		vec_free(&im->sources.v[i].precompiled_pieces.symbols);
+		im->sources.v[i].lines = NULL;
+		images_source_close(&im->sources.v[i]);
 	}
 	for (size_t i = 0; i < im->pdbs.len; i++)
 		free(im->pdbs.v[i].name);
@@ -78,6 +73,8 @@ void images_free(struct images *im)
 	hashmap_free(&im->jit_ids);
 	hashmap_free(&im->bounds_ids);
 	vec_free(&im->open_files);
+	vec_free(&im->held);
+	hashmap_free(&im->held_kib);
 	vec_free(&im->bundle_files);
 	hashmap_free(&im->bundle_file_ids);
 	hashmap_free(&im->same_bundles);
@@ -174,7 +171,8 @@ struct image_file_place images_place(const struct images *im, const struct image
 		.opener = im->opener, .pid = s->pid, .start = s->start, .end = s->end};
 
 	place.has_uid = jit_sources_user(im->jit, s->pid, &place.uid);
-	place.later = jit_sources_pid_is_reused(im->jit, s->pid);
+	place.other_root = jit_sources_in_other_root(im->jit, s->pid);
+	place.later = jit_sources_pid_is_reused(im->jit, s->pid, s->mapped_ns);
 	return place;
 }
 
@@ -304,6 +302,13 @@ int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 	return 0;
 }
 
+bool images_make_room_beside(void *ctx)
+{
+	const struct images_beside *beside = ctx;
+
+	return images_make_room(beside->images, beside->image);
+}
+
 /*
  * Opens .NET code that was compiled ahead: in a PE image, or in assemblies that an ELF program
  * carries.
@@ -314,7 +319,8 @@ int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 static int images_open_precompiled(struct images *im, const struct image_key *key,
 				   struct images_source *s, int fd)
 {
-	struct r2r_assembly_opener beside = {.open = images_open_beside};
+	struct r2r_assembly_opener beside = {.open = images_open_beside,
+					     .make_room = images_make_room_beside};
 	struct pe_file file = {.fd = fd};
 	struct parse_error err;
 	struct stat st;
@@ -340,8 +346,10 @@ size_t images_roots(struct images *im, const struct images_source *s, const stru
 	size_t n = 0;
 	int root;
 
-	own.by_uid = place.has_uid || elf_file_build_id(file, &id) || !id.len;
-	own.uid = place.has_uid ? place.uid : OPENER_NOBODY;
+	own.by_uid = place.has_uid || !geteuid() || elf_file_build_id(file, &id) || !id.len;
+	own.uid = place.has_uid ? opener_past_uid(place.uid) : OPENER_NOBODY;
+	own.no_links = own.uid == OPENER_NOBODY;
+	own.other_root = place.other_root;
 
 	if (!im->opener && !im->alone)
 		(void)opener_new(&im->alone);
@@ -378,6 +386,8 @@ static enum image_reason images_reason_not_found(int error)
 		return IMAGE_REASON_DENIED;
 	case -EXDEV:
 		return IMAGE_REASON_FILE_SYSTEM;
+	case -ETIME:
+		return IMAGE_REASON_NO_ANSWER;
 	default:
 		return IMAGE_REASON_GONE;
 	}
@@ -386,7 +396,8 @@ static enum image_reason images_reason_not_found(int error)
 /* Why a file that was found gives no names. */
 static enum image_reason images_reason_unread(int error)
 {
-	return error == -ESTALE || error == -EACCES || error == -ENOENT || error == -EXDEV
+	return error == -ESTALE || error == -EACCES || error == -ENOENT || error == -EXDEV ||
+			       error == -ETIME
 		       ? images_reason_not_found(error)
 		       : IMAGE_REASON_UNREADABLE;
 }
@@ -401,7 +412,8 @@ static enum image_reason images_reason_nameless(const char *path, const struct i
 	if (s->elf && (s->elf->has_symtab || s->elf->debug_place))
 		return IMAGE_REASON_NONE;
 	if (s->elf)
-		return s->elf->native_aot     ? IMAGE_REASON_NO_DBG
+		return s->elf->debug_denied   ? IMAGE_REASON_DEBUG_DENIED
+		       : s->elf->native_aot   ? IMAGE_REASON_NO_DBG
 		       : s->elf->build_id.len ? IMAGE_REASON_NONE
 					      : IMAGE_REASON_NO_SYMBOLS;
 	return dot && (!strcmp(dot, ".dll") || !strcmp(dot, ".exe")) ? IMAGE_REASON_NO_R2R
@@ -424,12 +436,44 @@ static int images_open_elf(struct images *im, uint32_t image, const char *path, 
 	return r;
 }
 
+/*
+ * Opens all symbols of an image's file. Frees those of other images if there is too little memory.
+ * Errors: as for images_open_elf and images_open_precompiled. *ret_over_limit: not all fit.
+ */
+static int images_open_symbols(struct images *im, uint32_t image, const char *path, int fd,
+			       int cached, bool *ret_over_limit)
+{
+	const struct image_key *key = &im->lookup_cache->images.v[image].key;
+	struct images_source *s = &im->sources.v[image];
+	int r;
+
+	images_keep_room(im, image);
+	do {
+		images_source_close(s);
+		r = images_open_elf(im, image, path, cached);
+		/* Without the file, perf's copy shows whether it had precompiled code too. */
+		if ((fd >= 0 || s->elf) && (!r || r == -EBADMSG))
+			r = images_open_precompiled(im, key, s, fd < 0 ? cached : fd);
+		*ret_over_limit = r == -ENOMEM || r == -E2BIG ||
+				  (!r && s->elf && s->elf->symbols_error == -E2BIG);
+	} while (*ret_over_limit && images_make_most_room(im, image));
+	return r;
+}
+
 static int images_open_file(struct images *im, uint32_t image)
 {
 	const struct image_key *key = &im->lookup_cache->images.v[image].key;
 	struct images_source *s = &im->sources.v[image];
 	const char *path = intern_text(&im->lookup_cache->texts, key->path);
 	AUTO_CLOSE int cached = -1;
+	bool over_limit = false, was_unread = s->unread;
+
+	if (!images_may_reopen(s)) {
+		im->stats.missing += !was_unread;
+		s->unread = true;
+		images_note_why(im, key, IMAGE_REASON_MEMORY);
+		return 0;
+	}
 	int fd = -1, r = images_file(im, image, &fd);
 
 	if (r == -ENOMEM)
@@ -442,19 +486,13 @@ static int images_open_file(struct images *im, uint32_t image)
 		images_note_why(im, key, images_reason_not_found(r));
 		return 0;
 	}
-	r = images_open_elf(im, image, path, cached);
-	/* Without the file, perf's copy shows whether it had precompiled code too. */
-	if ((fd >= 0 || s->elf) && (!r || r == -EBADMSG))
-		r = images_open_precompiled(im, key, s, fd < 0 ? cached : fd);
-	if (r == -ENOMEM)
-		return r;
-	im->stats.opened += !r;
+	r = images_open_symbols(im, image, path, fd, cached, &over_limit);
+	im->stats.opened += !r && !s->opened;
+	s->opened |= !r;
 	/* Names that were read are kept; those that are missing may come with more memory. */
-	bool over_limit = !r && s->elf && s->elf->symbols_error == -E2BIG;
-
 	s->unread = over_limit || (r && r != -EBADMSG && r != -ENOTSUP);
 	im->stats.replaced += r == -ESTALE;
-	im->stats.missing += s->unread && r != -ESTALE;
+	im->stats.missing += s->unread && !was_unread && r != -ESTALE;
 	images_note_why(im, key,
 			over_limit  ? IMAGE_REASON_MEMORY
 			: s->unread ? images_reason_unread(r)
@@ -507,10 +545,13 @@ int images_open(struct images *im, uint32_t image)
 		r = images_open_file(im, image);
 		if (!r)
 			r = images_note_stripped(im, image);
+		if (!r)
+			r = images_hold(im, image);
 	} else if (key->kind == IMAGE_KIND_VDSO) {
 		r = images_open_vdso(im, key, s);
 	}
-	s->tried = true;
+	/* A source that was refused to be read again may be read later. */
+	s->tried = r != -ENOMEM && !s->freed_bytes;
 	return r;
 }
 

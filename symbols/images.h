@@ -109,7 +109,8 @@ bool images_is_captured(const struct images *im, uint32_t image);
 /*
  * Looks up the functions inlined at an address that a symbol covers, and their lines. *ret_chain: a
  * chain of lookup_cache->lines, or LOOKUP_NONE. *ret_unread: the source could not be read or is
- * gone; the result is then not kept. Returns 0, -ENOMEM, -E2BIG.
+ * gone, or its process has no memory left for lines; the result is then not kept. Returns 0,
+ * -ENOMEM, -E2BIG.
  */
 int images_lookup_lines(struct images *im, uint32_t image, uint32_t symbol, uint64_t addr,
 			uint64_t time_ns, uint32_t *ret_chain, bool *ret_unread);

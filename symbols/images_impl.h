@@ -1,6 +1,7 @@
 /*
  * Shared by the parts of images: images and their files (images.c), lookups of symbols
- * (images_lookup.c), lines (images_lines.c), single-file .NET programs (images_bundle.c).
+ * (images_lookup.c), lines (images_lines.c), single-file .NET programs (images_bundle.c), and what
+ * to free when memory is short (images_room.c).
  */
 #ifndef SYMBOLS_IMAGES_IMPL_H
 #define SYMBOLS_IMAGES_IMPL_H
@@ -47,6 +48,8 @@ struct images_source {
 	uint64_t start, end;
 	uint64_t mapped_ns; /* time of that map; 0: not known, or before the recording */
 	bool tried, unread;
+	bool opened;              /* once */
+	bool looked_up;           /* an address of it, in this run */
 	enum jit_runtime runtime; /* that the file belongs to */
 	struct image *elf;
 	int fd; /* of the file, kept open for a while; -1: none */
@@ -66,6 +69,10 @@ struct images_source {
 	uint32_t next_of_name, last_of_name;
 	struct images_pieces pieces; /* of files and the kernel */
 	struct images_pieces precompiled_pieces;
+	int32_t held_for;     /* the process that held_bytes count for */
+	uint64_t held_bytes;  /* 0: not in held */
+	uint64_t freed_bytes; /* that room was made with; 0: none, or read again */
+	bool gone;            /* its file could not be found again */
 };
 
 struct images {
@@ -102,6 +109,10 @@ struct images {
 	struct hashmap jit_ids;
 	struct hashmap bounds_ids;   /* likewise, by image and offset of the FDE */
 	VEC(uint32_t) open_files;    /* images with fd */
+	VEC(uint32_t) held;          /* images with a source that can be freed and read again */
+	struct hashmap held_kib;     /* process -> KiB of these sources */
+	uint64_t held_bytes;         /* of all */
+	uint64_t memory_first;       /* that was left at first; 0: not known yet */
 	size_t files_max, next_file; /* the most of them, and the next to be closed */
 };
 
@@ -110,6 +121,31 @@ int images_add_source(struct images *im, uint32_t image);
 
 /* Opens the source of a file's names, once. Returns 0 or -ENOMEM. */
 int images_open(struct images *im, uint32_t image);
+
+/* Frees all of a source that can be read again. */
+void images_source_close(struct images_source *s);
+
+/* Notes a source that was opened, for the functions below. Returns 0 or -ENOMEM. */
+int images_hold(struct images *im, uint32_t image);
+
+/*
+ * Whether a source may be opened. If it was freed, that is work of this thread's process
+ * (elf_budget_work).
+ */
+bool images_may_reopen(struct images_source *s);
+
+/*
+ * Frees half of the sources of the process that takes the most, except that of one image. Sources
+ * that cannot be read again come last, and only for another process. If memory is not short, it is
+ * work of this thread's process. Returns false if nothing was freed.
+ */
+bool images_make_room(struct images *im, uint32_t except);
+
+/* The same until half of the bytes are free. */
+bool images_make_most_room(struct images *im, uint32_t except);
+
+/* Makes room if little memory is left. */
+void images_keep_room(struct images *im, uint32_t except);
 
 /* The place to search for files of the process that mapped an image. */
 struct image_file_place images_place(const struct images *im, const struct images_source *s);
@@ -148,6 +184,9 @@ int images_separate_bundle(struct images *im, const struct perfdata_record *reco
  */
 int images_open_bundle(struct images *im, const struct image_key *key, struct images_source *s,
 		       int fd);
+
+/* r2r_assembly_opener: frees sources of other images. */
+bool images_make_room_beside(void *ctx);
 
 /*
  * r2r_assembly_opener: opens an assembly in the image's directory, or one of that name that the

@@ -111,8 +111,8 @@ static int images_open_jit_lines(struct images *im, uint32_t image)
 	if (!s->beside)
 		return -ENOMEM;
 	*s->beside = (struct images_beside){im, image};
-	r = jit_sources_lines(im->jit, im->lookup_cache->images.v[image].key.pid, &files,
-			      &s->lines);
+	r = jit_sources_lines(im->jit, im->lookup_cache->images.v[image].key.pid,
+			      im->sources.v[image].mapped_ns, &files, &s->lines);
 
 	return r == -ENOENT ? 0 : r;
 }
@@ -150,6 +150,14 @@ static int images_open_lines(struct images *im, uint32_t image)
 	r = line_source_dwarf(&file, path, roots, images_roots(im, s, &file, roots), &s->lines);
 	elf_file_close(&file);
 	return r == -ENOMEM ? r : 0;
+}
+
+/* Bytes of texts and of chains. Tables of addresses are counted by LOOKUP_ENTRY_BYTES. */
+static uint64_t images_line_bytes(const struct lookup_cache *cache)
+{
+	return cache->texts.text.total_bytes +
+	       2 * cache->lines.lines.len * sizeof(*cache->lines.lines.v) +
+	       cache->lines.chains.len * LOOKUP_ENTRY_BYTES;
 }
 
 /* Makes a chain of lookup_cache from the frames of a line source. */
@@ -194,9 +202,19 @@ int images_lookup_lines(struct images *im, uint32_t image, uint32_t symbol, uint
 	im->lookup_cache->images.v[image].lineless = !s->lines;
 	if (!s->lines)
 		return 0;
+	if (fair_share_room(&im->lookup_cache->line_bytes, im->lookup_cache->taker) <
+	    LOOKUP_ENTRY_BYTES) {
+		im->lookup_cache->left_out++;
+		*ret_unread = true;
+		return 0;
+	}
 	r = line_source_find(s->lines, addr, time_ns, frames, &n);
+	uint64_t had = images_line_bytes(im->lookup_cache);
+
 	if (!r)
 		r = images_chain(im, frames, n, &chain);
+	fair_share_take(&im->lookup_cache->line_bytes, im->lookup_cache->taker,
+			images_line_bytes(im->lookup_cache) - had + LOOKUP_ENTRY_BYTES);
 	if (r == -ENOMEM || r == -E2BIG)
 		return r;
 	*ret_chain = chain;

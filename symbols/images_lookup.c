@@ -71,7 +71,8 @@ static int images_provider(struct images *im, uint32_t image, uint64_t addr,
 		query.addr = addr + im->kernel->delta;
 		images_note_why(im, key, images_reason_kernel(im->kernel->live));
 	} else if (key->kind == IMAGE_KIND_JIT) {
-		r = jit_sources_provider(im->jit, key->pid, &query.symbols);
+		r = jit_sources_provider(im->jit, key->pid, im->sources.v[image].mapped_ns,
+					 &query.symbols);
 	} else {
 		r = images_open(im, image);
 		source = &im->sources.v[image];
@@ -89,28 +90,37 @@ static int images_provider(struct images *im, uint32_t image, uint64_t addr,
 }
 
 /*
- * Whether the source of an image could not be read, after it was searched for. A source that was
- * read and has no names does not count, except if a runtime could still add one for an address.
+ * Whether an address may have no name because the source of its image could not be read. A source
+ * that was read and has no names does not count, except if a runtime could still add one.
  */
-static bool images_is_unread(struct images *im, uint32_t image, const struct images_query *query,
-			     uint32_t piece)
+static bool images_is_unread(const struct images *im, uint32_t image,
+			     const struct images_query *query)
 {
 	const struct image_key *key = &im->lookup_cache->images.v[image].key;
-	struct images_source *source = &im->sources.v[image];
 
 	switch ((enum image_kind)key->kind) {
 	case IMAGE_KIND_JIT:
-		source->unread |= !query->symbols || (piece == SYMBOL_NO_PIECE &&
-						      jit_sources_was_open(im->jit, key->pid));
-		return source->unread;
+		return !query->symbols || jit_sources_was_open(im->jit, key->pid);
 	case IMAGE_KIND_FILE:
-		return source->unread;
+		return im->sources.v[image].unread;
 	case IMAGE_KIND_VDSO:
 	case IMAGE_KIND_KERNEL:
 		return !query->symbols;
 	default:
 		return false;
 	}
+}
+
+/*
+ * Notes whether an address lacks its name because the source could not be read. The first lookup
+ * forgets the note of the store.
+ */
+static void images_note_unread(struct images *im, uint32_t image, bool unread)
+{
+	bool *noted = &im->lookup_cache->images.v[image].unread;
+
+	*noted = unread || (*noted && im->sources.v[image].looked_up);
+	im->sources.v[image].looked_up = true;
 }
 
 /*
@@ -226,7 +236,8 @@ static int images_lookup_uncached(struct images *im, uint32_t image, uint64_t ad
 		return r;
 	if (query.symbols)
 		piece = symbol_provider_piece(query.symbols, query.addr, time_ns);
-	im->lookup_cache->images.v[image].unread = images_is_unread(im, image, &query, piece);
+	images_note_unread(im, image,
+			   piece == SYMBOL_NO_PIECE && images_is_unread(im, image, &query));
 	*ret_timed = query.symbols && query.symbols->ops->timed;
 	if (piece == SYMBOL_NO_PIECE)
 		return im->options.no_bounds ? 0
@@ -241,6 +252,14 @@ static int images_lookup_uncached(struct images *im, uint32_t image, uint64_t ad
 	return r;
 }
 
+/* Keeps a result, instead of a stored one without a name. Returns 0, -ENOMEM or -E2BIG. */
+static int images_keep(struct lookup_cache *cache, uint32_t image, uint64_t addr, uint32_t symbol)
+{
+	return symbol != LOOKUP_NONE && !lookup_cache_replace(cache, image, addr, symbol)
+		       ? 0
+		       : lookup_cache_put(cache, image, addr, symbol);
+}
+
 int images_lookup(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns,
 		  uint32_t *ret_symbol, bool *ret_timed)
 {
@@ -252,7 +271,9 @@ int images_lookup(struct images *im, uint32_t image, uint64_t addr, uint64_t tim
 		im->began = true;
 		im->began_ns = time_ns;
 	}
-	r = images_lookup_uncached(im, image, addr, time_ns, &symbol, &can_be_timed);
+	do
+		r = images_lookup_uncached(im, image, addr, time_ns, &symbol, &can_be_timed);
+	while (r == -ENOMEM && images_make_most_room(im, image));
 	bool no_room = r == -ENOSPC;
 
 	if (r != -ENOMEM)
@@ -262,7 +283,7 @@ int images_lookup(struct images *im, uint32_t image, uint64_t addr, uint64_t tim
 	/* If a part of the source could not be read, names from the rest are still kept. */
 	if (!r && im->options.keep_cache && !no_room &&
 	    (symbol != LOOKUP_NONE || (!timed && !im->lookup_cache->images.v[image].unread)))
-		r = lookup_cache_put(im->lookup_cache, image, addr, symbol);
+		r = images_keep(im->lookup_cache, image, addr, symbol);
 	if (!r) {
 		*ret_symbol = symbol;
 		*ret_timed = timed;

@@ -7,6 +7,7 @@
 #include "dotnet/r2r_functions.h"
 #include "dotnet/signature.h"
 #include "dotnet/signature_text.h"
+#include "elf/budget.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 
 #define TIER_HOT "PreJIT"
 #define TIER_COLD "PreJit-cold"
+
+#define ENTRY_WORK 11 /* bytes of elf_budget_work: an entry takes 30 ns */
 
 #define NAMES_BYTES_MAX ((size_t)4 << 20) /* of the names of an image */
 
@@ -263,6 +266,7 @@ static int read_image(struct r2r_image *image, const struct pe_file *file,
 	struct r2r_component *components = NULL;
 	size_t ncomponents = 0;
 	struct r2r_header h;
+	uint64_t entries;
 	struct pe pe;
 	int error = pe_open(file, &pe, err);
 
@@ -272,7 +276,14 @@ static int read_image(struct r2r_image *image, const struct pe_file *file,
 		error = r2r_header_components(&pe, &h, &components, &ncomponents, err);
 	if (error)
 		return error;
-	error = r2r_functions_read(&pe, &h, components, ncomponents, &image->functions, err);
+	/* A target can map many images, also under many names. */
+	if (elf_budget_work(0)) {
+		error = r2r_functions_read(&pe, &h, components, ncomponents, &image->functions,
+					   &entries, err);
+		elf_budget_worked(entries * ENTRY_WORK);
+	} else {
+		error = parse_fail(err, -E2BIG, "too many entries in ReadyToRun images", 0);
+	}
 	if (error) {
 		free(components);
 		return error;
@@ -339,6 +350,15 @@ int r2r_image_method(const struct symbol_provider *symbols, uint64_t addr,
 		return -ENOENT;
 	*ret_method = method;
 	return 0;
+}
+
+uint64_t r2r_image_bytes(const struct symbol_provider *symbols)
+{
+	const struct r2r_image *image = (const struct r2r_image *)symbols;
+	const struct r2r_functions *f = &image->functions;
+
+	return f->code.cap * sizeof(*f->code.v) + f->methods.cap * sizeof(*f->methods.v) +
+	       f->instances_bytes + image->modules.bytes + image->names.total_bytes;
 }
 
 uint32_t r2r_image_pieces(const struct symbol_provider *symbols)

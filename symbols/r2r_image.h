@@ -43,6 +43,9 @@ int r2r_image_method(const struct symbol_provider *symbols, uint64_t addr,
 /* Whether this module made a provider. */
 bool r2r_image_is(const struct symbol_provider *symbols);
 
+/* Bytes of memory that the provider takes. */
+uint64_t r2r_image_bytes(const struct symbol_provider *symbols);
+
 /* The number of pieces of the provider, for callers that number on from there. */
 uint32_t r2r_image_pieces(const struct symbol_provider *symbols);
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 struct stripped_image {
 	bool tried;
@@ -46,7 +47,9 @@ static int stripped_open(struct stripped *s, const struct lookup_cache_image *ca
 			 struct image **ret_debug)
 {
 	struct lookup_cache_stripped *stripped = &s->lookup_cache->stripped.v[cached->stripped - 1];
-	struct opener_place root = {.own = true};
+	/* Any process may have chosen the path. */
+	struct opener_place root = {
+		.own = true, .by_uid = !geteuid(), .uid = OPENER_NOBODY, .no_links = true};
 	int r = 0;
 
 	while (s->images.len < cached->stripped)

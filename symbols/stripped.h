@@ -8,9 +8,14 @@
 
 #include "symbols/store/lookup_cache.h"
 
+#include <stdbool.h>
+
 struct stripped;
 
-/* lookup_cache is borrowed. Returns 0 or -ENOMEM. */
+/*
+ * lookup_cache is borrowed. If root runs profcpu, everybody must be able to read a debug file. 0 or
+ * -ENOMEM.
+ */
 int stripped_new(struct lookup_cache *lookup_cache, struct stripped **ret_stripped);
 void stripped_free(struct stripped *s);
 

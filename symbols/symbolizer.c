@@ -1,4 +1,5 @@
 #include "symbols/symbolizer.h"
+#include "symbols/jit/users.h"
 
 #include "base/log.h"
 #include "container/memory_left.h"
@@ -85,7 +86,9 @@ static int symbolizer_init(struct symbolizer *s)
 	size_t memory = memory_left_eighth(0, SIZE_MAX);
 
 	s->lookup_cache.entries_max = s->lookup_cache.entries.len + 1 + memory / LOOKUP_ENTRY_BYTES;
-	s->lookup_cache.names_max = memory + 1;
+	/* One process may take an eighth, and all together a quarter. */
+	s->lookup_cache.names.limit = 2 * (uint64_t)memory + 1;
+	s->lookup_cache.line_bytes.limit = (uint64_t)memory + 1;
 	s->frames.profile = s->profile;
 	s->frames.lookup_cache = &s->lookup_cache;
 	s->frames.raw_names = s->options.raw_names;
@@ -279,6 +282,13 @@ static int symbolizer_profile_thread(struct symbolizer *s, struct process_thread
 	return r;
 }
 
+/* Sets the process that new names and texts count for. */
+static void symbolizer_take_for(struct symbolizer *s, int32_t pid)
+{
+	s->lookup_cache.taker = pid;
+	profile_taker(s->profile, pid);
+}
+
 int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record,
 		     const struct symbolizer_stack *stack, struct symbolizer_sample *ret_sample)
 {
@@ -287,6 +297,7 @@ int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record,
 	struct process_thread *t;
 	int r = processes_thread(s->tracker->processes, record->pid, record->tid, &t);
 
+	symbolizer_take_for(s, record->pid);
 	if (!r)
 		r = processes_comm_of(s->tracker->processes, t, &sample.comm);
 	if (r)
@@ -320,6 +331,8 @@ int symbolizer_end(struct symbolizer *s, const struct symbolizer_sample *sample,
 		.pid = sample->pid, .tid = sample->tid, .comm = sample->comm};
 	uint32_t id = sample->thread;
 	struct callchain_stack stack;
+
+	symbolizer_take_for(s, sample->pid);
 	int r = callchains_end(&s->callchains, &sample->half, time_ns, &stack);
 
 	if (!r && id == PROFILE_NONE) {

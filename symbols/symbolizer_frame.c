@@ -6,6 +6,7 @@
 
 #include "base/bigmem.h"
 #include "base/hash.h"
+#include "elf/budget.h"
 
 #include <errno.h>
 #include <string.h>
@@ -27,6 +28,13 @@ bool symbolizer_may_use_machine(const struct symbolizer *s, uint32_t image)
 	return !s->has_store || (wanted && (s->options.recorded_here || i->key.build_id.len));
 }
 
+/* Whether a stored function has no name only because its image's symbols could not be read. */
+static bool symbolizer_may_be_better(const struct symbolizer *s, uint32_t image, uint32_t symbol)
+{
+	return symbol != LOOKUP_NONE && !lookup_cache_is_named(&s->lookup_cache, symbol) &&
+	       s->lookup_cache.images.v[image].wanted && symbolizer_may_use_machine(s, image);
+}
+
 /* Whether any source could name code of an image. */
 static bool symbolizer_can_be_named(const struct lookup_cache_image *image)
 {
@@ -40,6 +48,7 @@ static bool symbolizer_can_be_named(const struct lookup_cache_image *image)
 static int symbolizer_lookup(struct symbolizer *s, uint32_t image, uint64_t addr, uint64_t time_ns,
 			     uint32_t *ret_symbol)
 {
+	uint32_t stored;
 	bool timed = false;
 	int r = -ENOENT;
 
@@ -50,9 +59,10 @@ static int symbolizer_lookup(struct symbolizer *s, uint32_t image, uint64_t addr
 	if (!r && s->stripped && s->lookup_cache.images.v[image].stripped) {
 		r = stripped_improve_symbol(s->stripped, image, addr, ret_symbol);
 		s->improved |= r > 0;
-		return r < 0 ? r : 0;
+		if (r)
+			return r < 0 ? r : 0;
 	}
-	if (!r)
+	if (!r && !symbolizer_may_be_better(s, image, *ret_symbol))
 		return 0;
 	if (!symbolizer_may_use_machine(s, image)) {
 		/* A symbol that cannot be looked up now either is still not stored. */
@@ -61,7 +71,10 @@ static int symbolizer_lookup(struct symbolizer *s, uint32_t image, uint64_t addr
 			!s->has_store && symbolizer_can_be_named(&s->lookup_cache.images.v[image]);
 		return 0;
 	}
+	stored = *ret_symbol;
 	r = images_lookup(s->images, image, addr, time_ns, ret_symbol, &timed);
+	if (!r && *ret_symbol == LOOKUP_NONE)
+		*ret_symbol = stored;
 	s->timed |= timed;
 	return r;
 }
@@ -299,6 +312,7 @@ static int symbolizer_make_frame(struct symbolizer *s, const struct callchain_ke
 	int r;
 
 	s->timed = false;
+	elf_budget_work_for(key->thread ? key->thread->pid : 0);
 	r = symbolizer_place(s, key, map, key->ip, false, &here);
 
 	if (r)

@@ -69,13 +69,33 @@ static int tracker_image(struct tracker *t, const struct perfdata_record *record
 	return r ? r : lookup_cache_image(cache, &key, ret_image);
 }
 
-/* Counts the memory of a new image. */
-static void tracker_count_image(struct tracker *t, size_t path_len)
+/* Counts the memory of a new image for a family. */
+static void tracker_count_image(struct tracker *t, const struct tracker_place *place)
 {
-	struct lookup_cache *cache = t->options.lookup_cache;
+	struct families *families = processes_families(t->processes);
 
-	t->images_bytes += TRACKER_IMAGE_BYTES + path_len;
-	cache->full = t->images_bytes >= t->images_bytes_max;
+	t->images_bytes += place->bytes;
+	families->v.v[place->family].image_bytes += place->bytes;
+	families_enter(families, place->family);
+}
+
+/* Takes back the count of an image that is forgotten. */
+static void tracker_uncount_image(struct tracker *t, const struct tracker_place *place)
+{
+	struct families *families = processes_families(t->processes);
+
+	if (!place->family)
+		return;
+	t->images_bytes -= place->bytes;
+	families->v.v[place->family].image_bytes -= place->bytes;
+	families_leave(families, place->family);
+}
+
+/* Whether a family may bring no more images. */
+static bool tracker_is_full(const struct tracker *t, uint32_t family)
+{
+	return !family_has_room(processes_families(t->processes)->v.v[family].image_bytes,
+				t->images_bytes, t->images_bytes_max);
 }
 
 /* Copies the images that get a number into a new cache, and sets their numbers. */
@@ -112,12 +132,11 @@ static void tracker_renumber(struct tracker *t, const uint32_t *numbers,
 	for (uint32_t i = 0; i < t->places.len; i++)
 		if (numbers[i] != LOOKUP_NONE)
 			t->places.v[numbers[i]] = t->places.v[i];
+		else
+			tracker_uncount_image(t, &t->places.v[i]);
 	t->places.len = fresh->images.len;
 	lookup_cache_free(cache);
 	*cache = *fresh;
-	t->images_bytes = 0;
-	for (uint32_t i = 0; i < cache->images.len; i++)
-		tracker_count_image(t, intern_len(&cache->texts, cache->images.v[i].key.path));
 	t->renumbered++;
 }
 
@@ -150,8 +169,11 @@ static int tracker_forget_images(struct tracker *t)
 	return r;
 }
 
-/* Makes room for the image of a record, which may be new. Returns 0, -E2BIG or -ENOMEM. */
-static int tracker_make_room(struct tracker *t, const struct perfdata_record *record)
+/*
+ * Makes room for the image of a record of a family, which may be new. Returns 0, -E2BIG or -ENOMEM.
+ */
+static int tracker_make_room(struct tracker *t, uint32_t family,
+			     const struct perfdata_record *record)
 {
 	struct lookup_cache *cache = t->options.lookup_cache;
 	const char *name = record->mmap.filename;
@@ -159,10 +181,13 @@ static int tracker_make_room(struct tracker *t, const struct perfdata_record *re
 	int r = 0;
 
 	t->records++;
+	cache->full = tracker_is_full(t, family);
 	if (!cache->full)
 		return 0;
-	if (t->options.recording && t->records >= t->visits / TRACKER_VISITS)
+	if (t->options.recording && t->records >= t->visits / TRACKER_VISITS) {
 		r = tracker_forget_images(t);
+		cache->full = tracker_is_full(t, family);
+	}
 	/* An image that is not added needs no text. */
 	return r                                                                      ? r
 	       : cache->full && intern_find(&cache->texts, name, strlen(name), &path) ? -E2BIG
@@ -170,18 +195,40 @@ static int tracker_make_room(struct tracker *t, const struct perfdata_record *re
 }
 
 static int tracker_note_place(struct tracker *t, const struct perfdata_record *record,
-			      uint32_t image)
+			      uint32_t family, uint32_t image)
 {
 	const struct perfdata_mmap *m = &record->mmap;
+	bool fresh = t->places.len <= image;
+	struct tracker_place *place;
 
-	if (t->places.len <= image)
-		tracker_count_image(t, strlen(m->filename));
 	while (t->places.len <= image)
 		if (vec_push(&t->places, (struct tracker_place){0}))
 			return -ENOMEM;
-	if (!t->places.v[image].end)
-		t->places.v[image] = (struct tracker_place){record->pid, m->addr, m->addr + m->len};
+	place = &t->places.v[image];
+	if (!place->end) {
+		place->pid = record->pid;
+		place->start = m->addr;
+		place->end = m->addr + m->len;
+	}
+	if (fresh) {
+		place->family = family;
+		place->bytes = (uint32_t)(TRACKER_IMAGE_BYTES + strlen(m->filename));
+		tracker_count_image(t, place);
+	}
 	return 0;
+}
+
+/* Gets the image of a record, for a family, and notes its place. Returns 0, -E2BIG or -ENOMEM. */
+static int tracker_map_image(struct tracker *t, const struct perfdata_record *record,
+			     uint32_t family, uint32_t *ret_image, bool *ret_anonymous)
+{
+	int r = tracker_make_room(t, family, record);
+
+	if (!r)
+		r = t->options.image
+			    ? t->options.image(t->options.ctx, record, ret_image, ret_anonymous)
+			    : tracker_image(t, record, ret_image, ret_anonymous);
+	return r ? r : tracker_note_place(t, record, family, *ret_image);
 }
 
 static int tracker_map(struct tracker *t, const struct perfdata_record *record)
@@ -189,7 +236,10 @@ static int tracker_map(struct tracker *t, const struct perfdata_record *record)
 	unsigned int mode = record->misc & PERF_RECORD_MISC_CPUMODE_MASK;
 	struct process_map map = {.start = record->mmap.addr,
 				  .end = record->mmap.addr + record->mmap.len,
-				  .pgoff = record->mmap.pgoff};
+				  .pgoff = record->mmap.pgoff,
+				  .image = PROCESS_NO_IMAGE};
+	struct families *families = processes_families(t->processes);
+	uint32_t family;
 	bool anonymous;
 	int r;
 
@@ -198,21 +248,25 @@ static int tracker_map(struct tracker *t, const struct perfdata_record *record)
 	/* Processes of other PID namespaces; their maps would be mixed, and no EXIT ends them. */
 	if (!record->pid && t->options.recording)
 		return 0;
-	r = tracker_make_room(t, record);
-	if (!r)
-		r = t->options.image
-			    ? t->options.image(t->options.ctx, record, &map.image, &anonymous)
-			    : tracker_image(t, record, &map.image, &anonymous);
-	t->dropped += r == -E2BIG;
-	if (!r)
-		r = tracker_note_place(t, record, map.image);
+	r = processes_family(t->processes, record->pid, record->tid, &family);
+	if (r)
+		return r;
+	/* To make room may forget its processes. */
+	families_enter(families, family);
+	r = tracker_map_image(t, record, family, &map.image, &anonymous);
+	families_leave(families, family);
+	if (r == -E2BIG)
+		return processes_lose_map(t->processes, record->pid, record->tid, &map);
 	return r ? r : processes_map(t->processes, record->pid, record->tid, &map, anonymous);
 }
 
 struct tracker_dropped tracker_dropped(const struct tracker *t)
 {
+	const struct families *families = processes_families(t->processes);
+
 	return (struct tracker_dropped){
-		.maps = t->dropped + processes_dropped_maps(t->processes),
+		.maps = families->dropped,
+		.most_pid = families->most_pid,
 		.maps_bytes = t->maps_bytes,
 		.images_bytes = t->images_bytes_max,
 	};

@@ -17,13 +17,14 @@
 
 /*
  * Memory for the maps of processes, and for the images of a recording. Each is at most this part of
- * the memory that is left when tracking begins, and at least TRACKER_BYTES_MIN.
+ * the memory that is left when tracking begins, and at least TRACKER_BYTES_MIN. One family of
+ * processes (symbols/core/families.h) gets at most half.
  */
 #define TRACKER_PART_OF_MEMORY 16
 #define TRACKER_BYTES_MIN ((size_t)1 << 20)
-#define TRACKER_IMAGES_BYTES_MAX ((size_t)64 << 20)
+#define TRACKER_IMAGES_BYTES_MAX ((size_t)128 << 20)
 /* The same if images without maps are forgotten. */
-#define TRACKER_MAPPED_BYTES_MAX ((size_t)16 << 20)
+#define TRACKER_MAPPED_BYTES_MAX ((size_t)32 << 20)
 /* The memory of an image, its source and its code, without its name; about. */
 #define TRACKER_IMAGE_BYTES ((size_t)704)
 
@@ -51,6 +52,7 @@ struct tracker_options {
 /* The first process that mapped an image, and where. end 0: none did. */
 struct tracker_place {
 	int32_t pid;
+	uint32_t family, bytes; /* its memory, and the family that it is counted for; private */
 	uint64_t start, end;
 };
 
@@ -63,7 +65,6 @@ struct tracker {
 	/* The rest is private. */
 	size_t maps_bytes, images_bytes, images_bytes_max;
 	size_t records, visits; /* records of maps since images were forgotten; the cost of that */
-	uint64_t dropped;
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -79,6 +80,7 @@ int tracker_apply(struct tracker *t, const struct perfdata_record *record);
 /* Maps that were dropped for a limit: PROCESS_MAPS_MAX for each process, or the bytes for all. */
 struct tracker_dropped {
 	uint64_t maps;
+	int32_t most_pid;                /* a process of the family that lost most */
 	size_t maps_bytes, images_bytes; /* the limits */
 };
 struct tracker_dropped tracker_dropped(const struct tracker *t);

@@ -15,8 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define IMAGE_BYTES 16384 /* of an image with CFI, without what other budgets count */
-
 /* Precompiled .NET code in the file. */
 struct precompiled {
 	uint64_t offset, bytes;
@@ -36,7 +34,7 @@ struct image_code {
 	struct precompiled *precompiled;
 	size_t nprecompiled;
 	uint64_t precompiled_taken; /* of ELF_BUDGET_SECTIONS */
-	bool taken;                 /* IMAGE_BYTES of ELF_BUDGET_IMAGES */
+	bool taken;                 /* IMAGE_CODE_BYTES of ELF_BUDGET_IMAGES */
 	bool bundle_tried;
 	bool over_limit;
 };
@@ -46,7 +44,7 @@ void image_code_free(struct image_code *c)
 	if (!c)
 		return;
 	if (c->taken)
-		elf_budget_give(ELF_BUDGET_IMAGES, IMAGE_BYTES);
+		elf_budget_give(ELF_BUDGET_IMAGES, IMAGE_CODE_BYTES);
 	cfi_table_free(c->cfi);
 	bare_code_free(&c->bare);
 	for (size_t i = 0; i < c->nprecompiled; i++)
@@ -188,7 +186,7 @@ static int find_precompiled(struct image_code *c, uint64_t file_off, struct r2r_
 /* Reads the file. Damaged parts have no rules, and nothing has if too many images are open. */
 static int finish(struct image_code *c, struct image_code **ret_code)
 {
-	int r = elf_budget_take(ELF_BUDGET_IMAGES, IMAGE_BYTES);
+	int r = elf_budget_take(ELF_BUDGET_IMAGES, IMAGE_CODE_BYTES);
 
 	c->taken = !r;
 	c->bundle_tried = r;

@@ -10,6 +10,9 @@
 
 struct image_code;
 
+/* The bytes of ELF_BUDGET_IMAGES for each open image. Without them, it has no rules. */
+#define IMAGE_CODE_BYTES 16384
+
 /*
  * Opens the image; takes fd on success. A file that is neither ELF nor a .NET image has no rules.
  * Returns 0; -ENOMEM; -errno.

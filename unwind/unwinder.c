@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "container/memory_left.h"
+#include "elf/budget.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -56,6 +57,7 @@ void unwinder_free(struct unwinder *u)
 	libdw_child_free(u->libdw);
 	libdw_budget_free(&u->libdw_budget);
 	vec_free(&u->images);
+	hashmap_free(&u->held);
 	vec_free(&u->words);
 	tracker_free(u->own_tracker);
 	lookup_cache_free(&u->own_cache);
@@ -422,6 +424,7 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 	u->last = s->last;
 	u->walk_limit = LIMITS;
 	u->steps_left = steps;
+	elf_budget_work_for(thread->pid);
 	unwinder_sweep_images(u);
 	if (machine) {
 		r = unwinder_walk_libdw(u, s, machine);

@@ -1,6 +1,12 @@
-/* The images of an unwinder: they are opened when a sample needs them, and closed again. */
+/*
+ * The images of an unwinder: they are opened when a sample needs them, and closed again. Memory and
+ * descriptors limit how many are open. Each process gets a share of them: when too many are open,
+ * one that holds fewer than others takes the place of an image of the process that holds most. The
+ * latter does not get it back, so that images are not opened again and again.
+ */
 #include "unwind/unwinder_impl.h"
 
+#include "base/cleanup.h"
 #include "base/descriptor_budget.h"
 #include "base/file.h"
 #include "container/vdso.h"
@@ -10,13 +16,76 @@
 #include <unistd.h>
 
 #define RESERVED_DESCRIPTORS 64 /* descriptors that images leave for other uses */
+#define CLOSE_CHOICES 8         /* images of which the one that was used least recently is closed */
+
+static void close_code(struct unwinder *u, struct unwind_image *image)
+{
+	uint32_t *held = image->code ? hashmap_get(&u->held, (uint32_t)image->holder) : NULL;
+
+	if (held && image->holder == u->most_holder)
+		u->most_held = 0;
+	if (held && !--*held)
+		hashmap_remove(&u->held, (uint32_t)image->holder);
+	image_code_free(image->code);
+	image->code = NULL;
+	image->tried = false;
+	image->refused = false;
+}
 
 void unwinder_close_images(struct unwinder *u)
 {
 	unwinder_drop_libdw(u);
 	for (size_t i = 0; i < u->images.len; i++)
-		image_code_free(u->images.v[i].code);
+		close_code(u, &u->images.v[i]);
 	u->images.len = 0;
+}
+
+static void note_held(struct unwinder *u, int32_t pid, uint32_t held)
+{
+	if (held <= u->most_held)
+		return;
+	u->most_held = held;
+	u->most_holder = pid;
+}
+
+/*
+ * The process that holds most images, if the sampled one has fewer also with one of those. Each
+ * frame in a refused image calls this, so it searches only after that process lost an image.
+ */
+static bool find_holder(struct unwinder *u, int32_t *ret_pid)
+{
+	const uint32_t *own = hashmap_get(&u->held, (uint32_t)u->thread->pid);
+
+	if (!u->most_held && u->held.len)
+		for (size_t i = 0; i < u->held.nslots; i++)
+			if (u->held.slots[i].used)
+				note_held(u, (int32_t)u->held.slots[i].key, u->held.slots[i].value);
+	if (u->most_held <= (own ? *own + 1 : 1))
+		return false;
+	*ret_pid = u->most_holder;
+	return true;
+}
+
+/* Closes an image of the process that holds most, for one of the sampled process. */
+static bool make_room(struct unwinder *u)
+{
+	struct unwind_image *oldest = NULL;
+	int32_t pid;
+
+	if (!find_holder(u, &pid))
+		return false;
+	for (size_t i = 0, seen = 0; i < u->images.len && seen < CLOSE_CHOICES; i++) {
+		struct unwind_image *image = &u->images.v[u->close_next++ % u->images.len];
+
+		if (!image->code || image->holder != pid)
+			continue;
+		seen++;
+		if (!oldest || image->used_ns < oldest->used_ns)
+			oldest = image;
+	}
+	if (oldest)
+		close_code(u, oldest);
+	return oldest;
 }
 
 const struct image_key *unwinder_key(const struct unwinder *u, uint32_t image)
@@ -59,7 +128,8 @@ static int find_file(struct unwinder *u, uint32_t number, const struct process_m
 {
 	struct unwind_image *image = &u->images.v[number];
 	const struct image_key *key = unwinder_key(u, number);
-	const struct tracker_place sampled = {u->thread->pid, map->start, map->end};
+	const struct tracker_place sampled = {
+		.pid = u->thread->pid, .start = map->start, .end = map->end};
 	int cached, r;
 
 	if (!image->place.end)
@@ -82,16 +152,19 @@ static int find_file(struct unwinder *u, uint32_t number, const struct process_m
 int unwinder_open_file(struct unwinder *u, uint32_t number, const struct process_map *map,
 		       int *ret_fd)
 {
-	int fd = -1, r = find_file(u, number, map, &fd);
+	int fd = -1, tries = 2, r;
 
 	/*
 	 * Each image in use keeps one or two descriptors open. Leave some for the end of the
 	 * recording.
 	 */
-	if (!r && descriptor_budget_above(fd) < RESERVED_DESCRIPTORS) {
-		close(fd);
-		r = -EMFILE;
-	}
+	do {
+		r = find_file(u, number, map, &fd);
+		if (!r && descriptor_budget_above(fd) < RESERVED_DESCRIPTORS) {
+			close(fd);
+			r = -EMFILE;
+		}
+	} while (r == -EMFILE && --tries && make_room(u));
 	if (!r)
 		*ret_fd = fd;
 	return r;
@@ -108,14 +181,51 @@ void unwinder_count_image(struct unwinder *u, struct unwind_image *image, bool m
 	image->missing |= missing;
 }
 
-static int open_code(struct unwinder *u, uint32_t number, const struct process_map *map)
+static int open_file(struct unwinder *u, uint32_t number, const struct process_map *map)
 {
-	struct unwind_image *image = &u->images.v[number];
 	int fd = -1, r = unwinder_open_file(u, number, map, &fd);
 
-	if (!r && (r = image_code_open(fd, &image->code)))
+	if (!r && (r = image_code_open(fd, &u->images.v[number].code)))
 		close(fd);
-	unwinder_count_image(u, image, !image->code, r == -EMFILE ? LIMIT_OPEN_FILES : LIMITS);
+	return r;
+}
+
+/* Counts an open image as one of the sampled process. Returns 0; -ENOMEM, which closes it. */
+static int hold(struct unwinder *u, struct unwind_image *image)
+{
+	uint32_t *held;
+	int r = hashmap_entry(&u->held, (uint32_t)u->thread->pid, 0, &held, NULL);
+
+	if (r) {
+		image_code_free(TAKE_PTR(image->code));
+		return r;
+	}
+	image->holder = u->thread->pid;
+	++*held;
+	if (u->most_held)
+		note_held(u, image->holder, *held);
+	return 0;
+}
+
+/* Opens an image for the sampled process. Returns 0, also without code; -ENOMEM. */
+static int open_code(struct unwinder *u, uint32_t number, const struct process_map *map)
+{
+	const struct image_key *key = unwinder_key(u, number);
+	struct unwind_image *image = &u->images.v[number];
+	bool full = elf_budget_left(ELF_BUDGET_IMAGES) < IMAGE_CODE_BYTES && !make_room(u);
+	int r = 0;
+
+	if (!full)
+		r = key->kind == IMAGE_KIND_FILE ? open_file(u, number, map)
+						 : open_vdso(u, key, image);
+	if (image->code)
+		r = hold(u, image);
+	image->refused = full || r == -EMFILE;
+	if (key->kind == IMAGE_KIND_FILE || full)
+		unwinder_count_image(u, image, !image->code && !full,
+				     full           ? LIMIT_FILE_SIZE
+				     : r == -EMFILE ? LIMIT_OPEN_FILES
+						    : LIMITS);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -162,9 +272,7 @@ void unwinder_sweep_images(struct unwinder *u)
 
 		if (passed_ns(u->time_ns, image->used_ns) < UNWINDER_IMAGE_IDLE_NS)
 			continue;
-		image_code_free(image->code);
-		image->code = NULL;
-		image->tried = false;
+		close_code(u, image);
 	}
 	u->swept_ns = u->time_ns;
 	u->unswept = 0;
@@ -175,16 +283,17 @@ int unwinder_code_of(struct unwinder *u, uint32_t number, const struct process_m
 {
 	const struct image_key *key = unwinder_key(u, number);
 	struct unwind_image *image = unwinder_image(u, number);
+	int32_t pid;
 	int r = 0;
 
 	if (!image)
 		return -ENOMEM;
-	if (!image->tried) /* one stack can lead into many images */
+	if (image->refused && find_holder(u, &pid))
+		image->tried = false; /* this process may have it */
+	if (!image->tried)            /* one stack can lead into many images */
 		forget_over_budget(u);
-	if (!image->tried && key->kind == IMAGE_KIND_FILE)
+	if (!image->tried && (key->kind == IMAGE_KIND_FILE || key->kind == IMAGE_KIND_VDSO))
 		r = open_code(u, number, map);
-	else if (!image->tried && key->kind == IMAGE_KIND_VDSO)
-		r = open_vdso(u, key, image);
 	if (r == -ENOMEM)
 		return r;
 	if (!image->tried && image->code && image_code_has_hijack_stub(image->code) && !u->returns)

@@ -3,6 +3,7 @@
 #ifndef UNWIND_UNWINDER_IMPL_H
 #define UNWIND_UNWINDER_IMPL_H
 
+#include "base/hashmap.h"
 #include "base/vec.h"
 #include "symbols/core/image_file.h"
 #include "unwind/image_code.h"
@@ -15,8 +16,10 @@
 struct unwind_image {
 	struct tracker_place place; /* a process that gave its file; end 0: none yet */
 	struct image_code *code;
+	int32_t holder;   /* the process for which code was opened */
 	uint64_t used_ns; /* the last sample that asked for it */
 	bool tried;       /* code is the answer */
+	bool refused;     /* code is NULL because too many images are open */
 	struct libdw_image *libdw;
 	bool libdw_tried;      /* libdw is the answer */
 	bool counted, missing; /* in stats */
@@ -43,6 +46,10 @@ struct unwinder {
 	struct lookup_cache own_cache;   /* its texts and images */
 	const struct tracker *tracker;   /* the one in use */
 	VEC(struct unwind_image) images; /* those that samples asked for */
+	struct hashmap held;             /* PID -> its open images */
+	uint32_t most_held;              /* the most in held; 0: not known */
+	int32_t most_holder;             /* a process that holds so many */
+	size_t close_next;               /* the image at which the next search for one begins */
 	struct jit_codes *jit;
 	struct cached_rule *rule_cache;
 	struct cached_call_end *call_end_cache;
@@ -76,7 +83,9 @@ const char *unwinder_path(const struct unwinder *u, const struct image_key *key)
 struct unwind_image *unwinder_image(struct unwinder *u, uint32_t number);
 
 /*
- * Opens the file of an image within the budget of descriptors. Returns 0; -ENOENT, -EMFILE, -errno.
+ * Opens the file of an image within the budget of descriptors. If too many are open, closes an
+ * image of the process that holds most, except if the sampled process holds about as many. Returns
+ * 0; -ENOENT, -EMFILE, -errno.
  */
 int unwinder_open_file(struct unwinder *u, uint32_t number, const struct process_map *map,
 		       int *ret_fd);

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "base/vec.h"
 #include "container/proc.h"
+#include "container/rights.h"
 #include "profcpu/jit/ended.h"
 #include "profcpu/jit/queue.h"
 #include "recording/manifest.h"
@@ -81,9 +82,10 @@ int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_c
 
 /*
  * Takes a process; its PID may be known from another program. since_ns: when its program started,
- * at the latest.
+ * at the latest. Returns it; NULL: it cannot be watched.
  */
-static void capture_take(struct jit_capture *c, pid_t pid, uint64_t since_ns, uint64_t now)
+static struct jit_process *capture_take(struct jit_capture *c, pid_t pid, uint64_t since_ns,
+					uint64_t now)
 {
 	struct jit_process *p = jit_queue_find(&c->watched, pid);
 
@@ -95,7 +97,7 @@ static void capture_take(struct jit_capture *c, pid_t pid, uint64_t since_ns, ui
 		/* A process that is followed may be another program now. */
 		p->next_ns = now;
 		jit_queue_update(&c->watched, p);
-		return;
+		return p;
 	}
 	p = c->watched.heap.len >= CAPTURE_PROCESSES_MAX ? NULL : calloc(1, sizeof(*p));
 	if (p) {
@@ -105,9 +107,11 @@ static void capture_take(struct jit_capture *c, pid_t pid, uint64_t since_ns, ui
 	}
 	if (!p || jit_queue_add(&c->watched, p)) {
 		free(p);
+		p = NULL;
 		c->shared.unseen++;
 		c->shared.unseen_error = -EOVERFLOW;
 	}
+	return p;
 }
 
 /*
@@ -121,6 +125,8 @@ static void capture_retire(struct jit_capture *c, struct jit_process *p, uint64_
 	bool replaced = p->is_dotnet && p->replaced;
 	pid_t pid = p->pid;
 
+	if (p->has_old_user)
+		(void)jit_process_note_user(&c->shared, pid, RIGHTS_NOBODY);
 	jit_queue_remove(&c->watched, p);
 	if (p->is_dotnet) {
 		/* Also after a failure: a process that was starting up still has its file open. */
@@ -129,7 +135,7 @@ static void capture_retire(struct jit_capture *c, struct jit_process *p, uint64_
 	}
 	free(p);
 	if (replaced)
-		capture_take(c, pid, now, now);
+		(void)capture_take(c, pid, now, now);
 }
 
 /* Whether a process needs a last probe because it is young. An older one was probed recently. */
@@ -268,7 +274,7 @@ static int capture_take_one(void *ctx, pid_t pid)
 	struct jit_capture *c = ctx;
 	uint64_t now = clock_monotonic_ns();
 
-	capture_take(c, pid, proc_start_ns(pid, now), now);
+	(void)capture_take(c, pid, proc_start_ns(pid, now), now);
 	return capture_is_stopping(c);
 }
 
@@ -290,8 +296,14 @@ static bool capture_wait(struct jit_capture *c, uint64_t until_ns)
 	pthread_mutex_unlock(&c->lock);
 	uint64_t now = clock_monotonic_ns();
 
-	for (size_t i = 0; i < inbox.pids.len; i++)
-		capture_take(c, inbox.pids.v[i], now, now);
+	for (size_t i = 0; i < inbox.pids.len; i++) {
+		struct jit_process *p = capture_take(c, inbox.pids.v[i], now, now);
+
+		if (p)
+			p->has_old_user = true;
+		else
+			(void)jit_process_note_user(&c->shared, inbox.pids.v[i], RIGHTS_NOBODY);
+	}
 	inbox.pids.len = 0;
 	c->taken = inbox;
 	return stopping;
@@ -373,6 +385,9 @@ void jit_capture_end(struct jit_capture *c)
 	c->until_ns = clock_monotonic_ns() + JIT_CAPTURE_END_S * NS_PER_S;
 	pthread_cond_broadcast(&c->wake);
 	c->stuck = !capture_wait_for_end(c);
+	/* Any entry may be that of an earlier process, because new ones were not taken. */
+	if (c->stuck || c->dropped)
+		(void)unlinkat(c->shared.dir_fd, JIT_USERS_FILE, 0);
 	pthread_mutex_unlock(&c->lock);
 	if (c->stuck)
 		pthread_detach(c->thread);
@@ -385,11 +400,14 @@ struct capture_users {
 	VEC(struct jit_user) v;
 };
 
-static int capture_take_user(void *ctx, pid_t pid, uid_t uid)
+static int capture_take_user(void *ctx, pid_t pid, uid_t uid, bool other_root)
 {
 	struct capture_users *users = ctx;
 
-	const struct jit_user user = {.pid = (uint32_t)pid & INT32_MAX, .our_root = 1, .uid = uid};
+	const struct jit_user user = {.pid = (uint32_t)pid & JIT_USERS_PID_MAX,
+				      .other_root = other_root,
+				      .our_root = !other_root,
+				      .uid = uid};
 
 	return vec_push(&users->v, user);
 }
@@ -397,7 +415,7 @@ static int capture_take_user(void *ctx, pid_t pid, uid_t uid)
 void jit_capture_note_users(struct jit_capture *c, struct opener *opener)
 {
 	struct capture_users users = {0};
-	int r = opener_each_own(opener, capture_take_user, &users);
+	int r = opener_each(opener, capture_take_user, &users);
 
 	if (!r && users.v.len)
 		r = jit_users_add(c->shared.dir_fd, users.v.v, users.v.len);
@@ -462,6 +480,7 @@ void jit_capture_free(struct jit_capture *c)
 	vec_free(&c->inbox.pids);
 	vec_free(&c->taken.pids);
 	jit_queue_free(&c->watched);
+	hashmap_free(&c->shared.users);
 	opener_free(c->shared.opener);
 	if (c->shared.dir_fd >= 0)
 		close(c->shared.dir_fd);

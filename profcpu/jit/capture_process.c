@@ -5,6 +5,7 @@
 #include "base/descriptor_budget.h"
 #include "base/remedy.h"
 #include "container/memory_left.h"
+#include "container/rights.h"
 #include "symbols/jit/users.h"
 
 #include <errno.h>
@@ -260,11 +261,33 @@ static int process_choose(struct jit_processes *all, struct jit_process *p, uint
 	return 0;
 }
 
+int jit_process_note_user(struct jit_processes *all, pid_t pid, uid_t uid)
+{
+	const uint32_t *noted = hashmap_get(&all->users, (uint32_t)pid);
+	const struct jit_user user = {.pid = (uint32_t)pid & JIT_USERS_PID_MAX, .uid = uid};
+	bool is_wrong = noted && *noted != uid;
+
+	if (noted ? !is_wrong : uid == RIGHTS_NOBODY)
+		return 0;
+	int r = hashmap_put(&all->users, (uint32_t)pid, uid);
+
+	if (!r)
+		r = jit_users_add(all->dir_fd, &user, 1);
+	if (r && is_wrong) {
+		all->users_left_out += all->users.len - 1;
+		hashmap_free(&all->users);
+		(void)unlinkat(all->dir_fd, JIT_USERS_FILE, 0);
+	} else if (r) {
+		hashmap_remove(&all->users, (uint32_t)pid);
+	}
+	return r;
+}
+
 /*
  * Writes whose process it is, so that its perf map can be trusted after its end. Returns 0, -ESRCH,
  * -errno.
  */
-static int process_note_user(struct jit_processes *all, struct jit_process *p)
+static int process_read_user(struct jit_processes *all, struct jit_process *p)
 {
 	char path[32];
 	struct stat st;
@@ -272,13 +295,13 @@ static int process_note_user(struct jit_processes *all, struct jit_process *p)
 	snprintf(path, sizeof(path), "/proc/%d", p->pid);
 	if (stat(path, &st))
 		return errno == ENOENT ? -ESRCH : -errno;
-	if (!st.st_uid || st.st_uid == geteuid() || st.st_uid == p->uid)
-		return 0;
-	p->uid = st.st_uid;
-	/* Without the entry, the perf map may belong to another user. The report counts them. */
-	const struct jit_user user = {.pid = (uint32_t)p->pid & INT32_MAX, .uid = st.st_uid};
+	p->has_old_user = false;
+	bool is_ours = !st.st_uid || st.st_uid == geteuid();
+	int r = jit_process_note_user(all, p->pid, is_ours ? RIGHTS_NOBODY : st.st_uid);
 
-	all->users_left_out += jit_users_add(all->dir_fd, &user, 1) == -E2BIG;
+	/* Without the entry, the perf map may belong to another user. The report counts them. */
+	all->users_left_out += r == -E2BIG && !p->user_left_out;
+	p->user_left_out |= r == -E2BIG;
 	return 0;
 }
 
@@ -339,7 +362,7 @@ static int process_probe_once(struct jit_processes *all, struct jit_process *p, 
 	struct dotnet_runtime runtime = {.is_dotnet = false};
 	struct proc_maps_limit limit = process_maps_limit(now, until_ns, turn);
 	struct proc_status status;
-	int r = process_note_user(all, p);
+	int r = process_read_user(all, p);
 
 	if (all->names != JIT_NAMES_NONE)
 		r = dotnet_probe(all->opener, p->pid, &limit, &runtime);
@@ -442,6 +465,7 @@ void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t
 		p->done = p->replaced = true;
 		return;
 	}
+	p->has_old_user = false;
 	/* perf.data matters more. */
 	if (process_disk_left(all) < PROCESS_DISK_BYTES) {
 		process_write_failed(p, -ENOSPC);

@@ -5,6 +5,7 @@
 #ifndef PROFCPU_JIT_CAPTURE_PROCESS_H
 #define PROFCPU_JIT_CAPTURE_PROCESS_H
 
+#include "base/hashmap.h"
 #include "container/dotnet_process.h"
 #include "container/proc.h"
 #include "profcpu/jit/names_option.h"
@@ -30,7 +31,6 @@ struct jit_identity {
  */
 struct jit_process {
 	pid_t pid;
-	uid_t uid;                    /* that was written to symbols/users; 0: none */
 	struct jit_identity identity; /* of the program that is followed */
 	/* CLOCK_MONOTONIC: until then the program is expected to free code */
 	uint64_t frees_until_ns;
@@ -44,6 +44,8 @@ struct jit_process {
 	char why[JIT_PROCESS_WHY_BYTES];
 	bool is_dotnet, done; /* done: no more names will come */
 	bool replaced;        /* done, because its PID executes another program */
+	bool user_left_out;   /* counted in users_left_out */
+	bool has_old_user;    /* its PID may be a new process's, whose user was not read yet */
 	bool broken;          /* something failed after names began to come */
 	bool write_failed;    /* names could not be written */
 	bool over_share;      /* because they take more than their share of the disk */
@@ -69,8 +71,16 @@ struct jit_processes {
 	uint64_t turn_ns; /* CLOCK_MONOTONIC: when the next late or slow process has its turn */
 	/* For events and names; limits of 0: a quarter of what is left at first. */
 	struct share_total memory, disk;
+	struct hashmap users;  /* what symbols/users says of each PID; RIGHTS_NOBODY: unknown */
 	size_t users_left_out; /* processes whose user was over JIT_USERS_MAX */
 };
+
+/*
+ * Writes the user of a process to symbols/users, if it does not say so already. RIGHTS_NOBODY: not
+ * known any more. If a wrong entry cannot be corrected, all are deleted. Returns 0; -E2BIG:
+ * JIT_USERS_MAX are noted; -errno.
+ */
+int jit_process_note_user(struct jit_processes *all, pid_t pid, uid_t uid);
 
 /*
  * Probes a process that is not followed, and notes its user; with JIT_NAMES_NONE that is all. If it

@@ -4,9 +4,11 @@
 #include "base/log.h"
 #include "base/outbuf.h"
 #include "base/remedy.h"
+#include "container/ask.h"
 #include "container/memory_left.h"
 #include "dotnet/pdb_budget.h"
 #include "elf/debug_file.h"
+#include "profile/text_room.h"
 #include "symbols/names/managed_name.h"
 
 #include <errno.h>
@@ -27,7 +29,7 @@ static int load_failed(const char *name, int r, const struct parse_error *err)
 		log_error("cannot read %s: no temporary file for its samples: %s; set TMPDIR to a "
 			  "directory with room",
 			  name, strerror(-r));
-	else if (r == -E2BIG)
+	else if (r == -E2BIG && !err->what)
 		log_error("cannot read %s: it has too many different stacks, names or threads for "
 			  "one run; split it, or leave memory for it",
 			  name);
@@ -92,19 +94,19 @@ static uint64_t load_recorded_until(const struct post_source *source)
 		       : 0;
 }
 
-/* Warns if names differ from those of the target. */
-static void load_report_texts(const char *name, const struct profile *profile)
+void post_load_report_texts(const char *name, struct profile_text_changes changes)
 {
-	struct profile_text_changes changes = profile_text_changes(profile);
-
 	if (changes.escaped)
 		log_warn("%s: %u names have control characters or invalid UTF-8, which are shown "
 			 "as \\x and two digits",
 			 name, changes.escaped);
 	if (changes.cut)
-		log_warn("%s: %u names have more than %d bytes and are cut; their last 8 digits "
-			 "tell them apart",
-			 name, changes.cut, PROFILE_TEXT_MAX);
+		log_warn("%s: %u names have more than %u bytes and are cut; their last 8 digits "
+			 "tell them apart%s",
+			 name, changes.cut, changes.max,
+			 changes.max < PROFILE_TEXT_MAX
+				 ? ". Longer names would make outputs too large"
+				 : "");
 }
 
 uint64_t post_load_picture_memory(void)
@@ -119,21 +121,44 @@ void post_load_report_cut(const char *name, enum recording_limit limit, uint64_t
 			 (unsigned long long)cut, recording_limit_text(limit).cost);
 }
 
+static void load_warn_owner(const struct post_source *source, const char *name)
+{
+	if (!source->forger)
+		return;
+	if (source->only_dir_forged)
+		log_warn("%s: user %u owns it, so files of ended processes are opened with the "
+			 "rights of this user; choose another directory with -o if you need more",
+			 name, source->forger);
+	else if (source->forger == OPENER_NOBODY)
+		log_warn("%s: several users may have forged it, so only files that everybody may "
+			 "read are opened, and no running process is looked at; copy it if you "
+			 "trust it",
+			 name);
+	else
+		log_warn("%s: user %u may have forged it, so files are opened with the rights of "
+			 "this user, and no running process is looked at; copy it if you trust it",
+			 name, source->forger);
+}
+
 static int load_data(struct post_source *source, const char *name,
 		     const struct post_options *options, struct profile *profile,
 		     struct post_result *result)
 {
 	struct opener *own = NULL;
-	struct stat st = {.st_uid = 0};
-	int r = options->offline || options->opener ? 0 : opener_new(&own);
+	int r;
+
+	if (!options->offline)
+		load_warn_owner(source, name);
+	if (source->forger && !source->only_dir_forged)
+		opener_confine(source->forger);
+	r = options->offline || options->opener ? 0 : opener_new(&own);
 
 	if (r)
 		return load_failed(name, r, &(struct parse_error){0});
-	(void)fstat(source->fd, &st);
 	struct import_options import = {
 		.symbols = {.store_dir_fd = source->store_fd,
-			    .foreign = st.st_uid && st.st_uid != geteuid(),
-			    .owner = st.st_uid,
+			    .foreign = source->forger,
+			    .owner = source->forger,
 			    .opener = options->opener ? options->opener : own,
 			    .offline = options->offline,
 			    .recorded_until_ns = load_recorded_until(source),
@@ -169,6 +194,8 @@ static int load_data(struct post_source *source, const char *name,
 
 	r = post_import_perfdata(source->fd, &import, profile, &result->data);
 	opener_free(own);
+	if (!r)
+		r = text_room_fit(profile);
 	if (r)
 		return load_failed(name, r, &result->data.error);
 	load_report_damage(source, name, options->no_damage, result);
@@ -228,6 +255,7 @@ int post_load_source(struct post_source *source, const char *name,
 		     struct post_result *ret_result)
 {
 	AUTO_FREE char *inside = NULL;
+	uint64_t silent = ask_silent();
 
 	*ret_result = (struct post_result){.kind = source->kind,
 					   .damaged = source->damaged,
@@ -247,16 +275,21 @@ int post_load_source(struct post_source *source, const char *name,
 	ret_result->limits.cost[LIMIT_STACK_MEMORY] +=
 		ret_result->data.cut_stacks + ret_result->text.cut_stacks;
 	ret_result->limits.cost[LIMIT_DEBUG_LINKS] += debug_file_take_uncompared();
+	ret_result->limits.cost[LIMIT_SILENT] += ask_silent() - silent;
 	ret_result->limits.cost[LIMIT_ADDRESSES] +=
 		profile_left_out(profile) + ret_result->data.left_out;
 	if (!r)
-		load_report_texts(name, profile);
+		post_load_report_texts(name, profile_text_changes(profile));
 	/* The report has lines of its own. */
 	if (!r && !options->ret_audit) {
 		post_load_report_cut(name, LIMIT_STACK_MEMORY,
 				     ret_result->limits.cost[LIMIT_STACK_MEMORY]);
 		post_load_report_cut(name, LIMIT_ADDRESSES,
 				     ret_result->limits.cost[LIMIT_ADDRESSES]);
+		if (ret_result->data.dropped.maps)
+			log_warn("%s: %llu maps of code were left out, so frames in them have no "
+				 "names; run the command again with more memory",
+				 name, (unsigned long long)ret_result->data.dropped.maps);
 	}
 	return r;
 }
@@ -296,8 +329,8 @@ static void load_note_pdbs(const struct symbolizer_missing_lines *lineless)
 {
 	char more[64];
 
-	log_note("%s%s: missing, so .NET code has no lines; `profcpu symbols fetch --lines` "
-		 "downloads PDBs",
+	log_note("%s%s: missing, or the target may not read it, so .NET code has no lines; make "
+		 "it readable (chmod a+r, directories a+x), or run `profcpu symbols fetch --lines`",
 		 lineless->first_pdb, load_more(lineless->pdbs, more));
 }
 

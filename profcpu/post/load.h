@@ -79,6 +79,9 @@ int post_load_source(struct post_source *source, const char *name,
  */
 void post_load_report_event(const struct profile *profile, const char *name, const char *wanted);
 
+/* Warns if names differ from those of the target. */
+void post_load_report_texts(const char *name, struct profile_text_changes changes);
+
 /* Bytes that the tree of a picture and its drawing may take now: half of the memory left, not 0. */
 uint64_t post_load_picture_memory(void);
 

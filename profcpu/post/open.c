@@ -4,7 +4,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/remedy.h"
+#include "container/opener.h"
 #include "profcpu/post/open_impl.h"
+#include "symbols/jit/methods_file.h"
+#include "symbols/jit/users.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,6 +71,29 @@ static int open_check_index(struct post_source *s, const struct idx_file_state *
 }
 
 /*
+ * Notes the owner of a part of the input. A pipe belongs to whoever started the programs, not to
+ * the author of the data.
+ */
+static void open_note_owner(struct post_source *s, const struct stat *st)
+{
+	uid_t uid = st->st_uid;
+
+	if ((!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode)) || !uid || uid == geteuid() ||
+	    uid == s->written.st_uid)
+		return;
+	s->forger = !s->forger || s->forger == uid ? uid : OPENER_NOBODY;
+	s->only_dir_forged = false;
+}
+
+static void open_note_file(struct post_source *s, int fd)
+{
+	struct stat st;
+
+	if (fd >= 0 && !fstat(fd, &st))
+		open_note_owner(s, &st);
+}
+
+/*
  * Opens samples.idx, after the manifest. Without it, samples still have their stacks, but no
  * grades.
  */
@@ -76,6 +102,7 @@ static void open_samples(struct post_source *s, int dir_fd, const char *path)
 	struct parse_error err = {0};
 	int r = file_open_regular(dir_fd, RECORDING_SAMPLES, &s->samples_fd);
 
+	open_note_file(s, s->samples_fd);
 	if (!r)
 		r = samples_idx_read(s->samples_fd, &s->samples, &err);
 	if (!r && (r = open_check_index(s, &s->samples.file, &err)))
@@ -92,6 +119,7 @@ static void open_offcpu(struct post_source *s, int dir_fd, const char *path)
 	struct parse_error err = {0};
 	int r = file_open_regular(dir_fd, RECORDING_OFFCPU, &s->offcpu_fd);
 
+	open_note_file(s, s->offcpu_fd);
 	if (!r)
 		r = offcpu_idx_read(s->offcpu_fd, &s->offcpu, &err);
 	if (!r && (r = open_check_index(s, &s->offcpu.file, &err)))
@@ -102,20 +130,55 @@ static void open_offcpu(struct post_source *s, int dir_fd, const char *path)
 			 path, RECORDING_OFFCPU, err.what ? err.what : file_open_error(r));
 }
 
+/* Comes first. Its owner can replace all files, also later, but not files that we hold open. */
+static void open_note_dir(struct post_source *s, int dir_fd)
+{
+	struct stat st;
+
+	open_note_file(s, dir_fd);
+	s->only_dir_forged = s->forger && s->written.st_ino && !fstat(s->fd, &st) &&
+			     st.st_ino == s->written.st_ino && st.st_dev == s->written.st_dev;
+}
+
+static int open_note_in_symbols(void *ctx, int symbols_fd, const char *name, pid_t pid)
+{
+	AUTO_CLOSE int fd = -1;
+
+	(void)pid;
+	if (!file_open_regular(symbols_fd, name, &fd))
+		open_note_file(ctx, fd);
+	return 0;
+}
+
 /* Opens symbols/. Without it, names come from this machine. */
 static void open_symbols(struct post_source *s, int dir_fd, const char *path)
 {
+	static const char *const files[] = {JIT_USERS_FILE, RECORDING_NAMES, RECORDING_STACKS};
 	int r = file_open_dir(dir_fd, RECORDING_SYMBOLS, &s->store_fd);
 
 	if (r && r != -ENOENT)
 		log_warn("%s/%s: cannot be used: %s; its names are not known", path,
 			 RECORDING_SYMBOLS, file_open_error(r));
+	if (r)
+		return;
+	open_note_file(s, s->store_fd);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		open_note_in_symbols(s, s->store_fd, files[i], 0);
+	(void)jit_methods_each_file(s->store_fd, open_note_in_symbols, s);
+}
+
+static int open_manifest(struct post_source *s, int dir_fd, struct parse_error *err)
+{
+	struct stat st = {0};
+	int r = recording_manifest_read(dir_fd, &s->manifest, &st, err);
+
+	open_note_owner(s, &st);
+	return r;
 }
 
 int post_open_recording(const char *path, struct post_source *s)
 {
 	struct parse_error err = {0};
-
 	int r = file_open_regular(s->dir_fd, RECORDING_PERF_DATA, &s->fd);
 
 	if (r == -EACCES) {
@@ -131,8 +194,10 @@ int post_open_recording(const char *path, struct post_source *s)
 	r = open_check_size(s, path);
 	if (r)
 		return r;
+	open_note_dir(s, s->dir_fd);
 	open_symbols(s, s->dir_fd, path);
-	r = recording_manifest_read(s->dir_fd, &s->manifest, &err);
+	open_note_file(s, s->fd);
+	r = open_manifest(s, s->dir_fd, &err);
 
 	s->has_manifest = !r;
 	s->lacks_manifest = r == -ENOENT;
@@ -178,9 +243,10 @@ static void open_beside(struct post_source *s, const char *path)
 		return;
 	dir = at ? strndup(path, at > 1 ? at - 1 : at) : strdup(".");
 	dir_fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (dir_fd < 0 || recording_manifest_read(dir_fd, &s->manifest, NULL))
+	if (dir_fd < 0 || open_manifest(s, dir_fd, NULL))
 		return;
 	s->has_manifest = true;
+	open_note_dir(s, dir_fd);
 	open_symbols(s, dir_fd, dir);
 	open_report_damage(s, dir);
 	open_samples(s, dir_fd, dir);
@@ -212,7 +278,10 @@ int post_open_begin(const char *path, struct post_source *ret_source)
 		log_error("cannot read %s: %s", post_open_name(path), strerror(-r));
 		return r;
 	}
-	*(s.kind == INPUT_RECORDING ? &s.dir_fd : &s.fd) = TAKE_FD(fd);
+	int *place = s.kind == INPUT_RECORDING ? &s.dir_fd : &s.fd;
+
+	*place = TAKE_FD(fd);
+	open_note_file(&s, *place);
 	*ret_source = s;
 	return 0;
 }
@@ -254,10 +323,12 @@ int post_open(const char *path, struct post_source *ret_source)
 	return r;
 }
 
-int post_open_dir(int dir_fd, const char *path, struct post_source *ret_source)
+int post_open_dir(int dir_fd, const char *path, const struct stat *written,
+		  struct post_source *ret_source)
 {
 	struct post_source s = POST_SOURCE_NONE;
 
+	s.written = written ? *written : (struct stat){0};
 	s.kind = INPUT_RECORDING;
 	s.dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
 	if (s.dir_fd < 0) {

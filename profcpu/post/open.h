@@ -14,6 +14,8 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 
 /* An opened input. It owns its descriptors; -1: none. */
 struct post_source {
@@ -23,6 +25,16 @@ struct post_source {
 	struct perfdata *data;
 	int dir_fd;   /* directory of the recording */
 	int store_fd; /* symbols/ of the recording */
+	/*
+	 * The user who may have forged the recording. This user owns the archive, the directory,
+	 * symbols/ or a file in them that is read. 0: root and we own all; pipes do not count.
+	 * OPENER_NOBODY: several users.
+	 */
+	uid_t forger;
+	/* Only the directory belongs to the forger, and we have just written the recording. */
+	bool only_dir_forged;
+	struct stat
+		written; /* the perf.data that we have just written; its owner is trusted, too */
 	bool has_manifest;
 	/* The recording has no manifest, as one that perf recorded. False if it is unreadable. */
 	bool lacks_manifest;
@@ -74,8 +86,10 @@ int post_open(const char *path, struct post_source *ret_source);
 
 /*
  * Opens the recording in an open directory (borrowed), like post_open_finish. path is for messages.
+ * written: the perf.data that we have just written there; NULL: none. Its owner is trusted, too.
  */
-int post_open_dir(int dir_fd, const char *path, struct post_source *ret_source);
+int post_open_dir(int dir_fd, const char *path, const struct stat *written,
+		  struct post_source *ret_source);
 
 /* The title of a picture: the name of the recorded target. Borrowed; NULL: not known. */
 const char *post_open_title(const struct post_source *s);

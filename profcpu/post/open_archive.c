@@ -9,12 +9,14 @@
 #include "profcpu/post/open_impl.h"
 #include "recording/archive.h"
 #include "recording/perfdata.h"
+#include "symbols/jit/users.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int archive_make_temp_dir(struct post_source *s)
 {
@@ -64,7 +66,7 @@ static int archive_check(struct post_source *s, const char *path, const struct a
 		log_error("cannot read %s: it is compressed by %s, but contains no archive of a "
 			  "recording; decompress it first (%s -d)",
 			  path, s->packer, s->packer);
-	else if (stats->files)
+	else if (stats->files && r != -E2BIG)
 		log_error("cannot unpack %s: %s, and the unpacked part has no %s; copy it again",
 			  path, why, RECORDING_PERF_DATA);
 	else
@@ -217,6 +219,8 @@ int post_open_archive(struct post_source *s, const char *name, int unpack_dir_fd
 		return r;
 	int error = archive_read(fd, s->dir_fd, &stats, &err);
 
+	/* Its author may have forged the users. */
+	(void)unlinkat(s->dir_fd, RECORDING_SYMBOLS "/" JIT_USERS_FILE, 0);
 	r = archive_check(s, name, &stats, error, &err);
 	if (!r)
 		r = post_open_recording(name, s);

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/exit_status.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/remedy.h"
 #include "base/replace.h"
@@ -91,21 +92,6 @@ static void postprocess_take_times(struct recording_manifest *m, const struct pr
 	m->duration_ns = span.last_ns - span.first_ns;
 }
 
-/* Opens perf.data to change it in place. Other names of the file may be those of other users. */
-static int postprocess_open_to_change(const struct post_source *source, int *ret_fd)
-{
-	AUTO_CLOSE int fd = openat(source->dir_fd, RECORDING_PERF_DATA,
-				   O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st))
-		return -errno;
-	if (st.st_nlink > 1)
-		return -EMLINK;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
-}
-
 /*
  * Completes the header of a killed recorder's perf.data, so that perf opens it too, and marks the
  * recording finished. Leaves recordings of other programs unchanged.
@@ -124,7 +110,7 @@ static void postprocess_repair(struct post_source *source, const char *dir,
 		return;
 	}
 	AUTO_CLOSE int fd = -1;
-	int r = postprocess_open_to_change(source, &fd);
+	int r = file_open_to_write(source->dir_fd, RECORDING_PERF_DATA, O_RDWR, &fd);
 
 	if (!r)
 		r = perfdata_repair(fd, NULL, &err);
@@ -162,7 +148,7 @@ static bool postprocess_blank_copies(const struct post_source *source, const cha
 		return false;
 	}
 	AUTO_CLOSE int fd = -1;
-	int r = postprocess_open_to_change(source, &fd);
+	int r = file_open_to_write(source->dir_fd, RECORDING_PERF_DATA, O_RDWR, &fd);
 
 	if (!r)
 		r = perfdata_blank_copies(fd, &err);

@@ -131,7 +131,9 @@ static void report_reason(const struct audit_group *g, uint64_t all, bool is_fir
 		outbuf_char(out, ')');
 	}
 	outbuf_printf(out, ": %s", audit_reason_text(g->reason));
-	if ((g->reason == AUDIT_NO_DEBUG_FILE || g->reason == AUDIT_NO_DBG) && g->build_id.len) {
+	if ((g->reason == AUDIT_NO_DEBUG_FILE || g->reason == AUDIT_NO_DBG ||
+	     g->reason == AUDIT_DEBUG_DENIED) &&
+	    g->build_id.len) {
 		build_id_hex(&g->build_id, hex);
 		outbuf_printf(out, " of build id %s", hex);
 	}
@@ -182,7 +184,8 @@ static void report_skipped(struct outbuf *out)
 			      unknown ? " mounts" : "", s->files == 1 ? "was" : "were");
 		if (unknown) {
 			outbuf_printf(out, "the process has too many mounts or changes them too "
-					   "often; use fewer mounts\n");
+					   "often, or memory is short; use fewer mounts, or "
+					   "more memory\n");
 			continue;
 		}
 		outbuf_printf(out, "that file system may never answer; ");
@@ -205,10 +208,12 @@ static void report_left_out(const struct import_result *data, struct outbuf *out
 	if (data->dropped.maps)
 		outbuf_printf(out,
 			      "          %llu maps of code were left out: the limits are %zu maps "
-			      "for each process, %.1f MiB for all, %.1f MiB for their files\n",
+			      "for each process, %.1f MiB for all, %.1f MiB for their files; half "
+			      "for one process and its forks. Process %d lacks most\n",
 			      (unsigned long long)data->dropped.maps, PROCESS_MAPS_MAX,
 			      (double)data->dropped.maps_bytes / (1 << 20),
-			      (double)data->dropped.images_bytes / (1 << 20));
+			      (double)data->dropped.images_bytes / (1 << 20),
+			      (int)data->dropped.most_pid);
 }
 
 /* Sources of names of JIT-compiled code that were not used, or not all of them. */
@@ -221,13 +226,14 @@ static void report_jit_damage(const struct jit_damage *damage, struct outbuf *ou
 		{JIT_DUMPS_EARLY, "jitdump is", "jitdumps are",
 		 "incomplete; names of other sources win"},
 		{JIT_DUMPS_REFUSED, "jitdump was", "jitdumps were",
-		 "refused: damaged, of another process or user, or too many"},
+		 "refused: damaged, of another process or user, too large, or too many"},
 		{JIT_DUMP_BAD_RECORDS, "record", "records",
 		 "of jitdumps were left out: damaged, or over a limit"},
 		{JIT_PERFMAPS_REFUSED, "perf map was", "perf maps were",
 		 "refused; " RECORDING_REPORT " gives the reason for each process"},
 		{JIT_PERFMAP_BYTES_CUT, "byte", "bytes",
-		 "of perf maps were left out: too little memory; old code may lack names"},
+		 "of perf maps were left out: too little memory, or a file is locked; code may "
+		 "lack names"},
 	};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {

@@ -290,6 +290,7 @@ int post_report_json_write(const struct profile *profile, const struct post_resu
 		json_put_bool(&top, "damaged", input->damaged);
 		json_put_u64(&top, "kernel_symbols_left_out", input->data.refused_kernel);
 		json_put_u64(&top, "maps_left_out", input->data.dropped.maps);
+		json_put_u64(&top, "maps_left_out_pid", (uint32_t)input->data.dropped.most_pid);
 		json_limits(&top, input);
 		json_skipped(&top);
 		r = json_audit(&top, input, audit);

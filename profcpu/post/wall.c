@@ -92,6 +92,7 @@ static int wall_name_threads(struct wall *w)
 
 		if (t->thread != PROFILE_NONE)
 			continue;
+		profile_taker(w->profile, t->pid);
 		r = profile_text(w->profile, comm, (size_t)n, &fresh.comm);
 		if (!r)
 			r = profile_thread(w->profile, &fresh, &t->thread);

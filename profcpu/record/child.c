@@ -1,6 +1,7 @@
 #include "profcpu/record/child.h"
 
 #include "base/cleanup.h"
+#include "container/opener.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,8 +63,12 @@ int record_child_fork(struct record_command *c, char *const *argv, const sigset_
 
 static void wait_for(struct record_command *c, int flags)
 {
+	siginfo_t info = {0};
 	pid_t pid;
 
+	if (c->opener && !waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOWAIT | flags) &&
+	    info.si_pid)
+		opener_note_end(c->opener, c->pid);
 	do
 		pid = waitpid(c->pid, &c->status, flags);
 	while (pid < 0 && errno == EINTR);

@@ -9,10 +9,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct opener;
+
 /* A zeroed struct means no command. */
 struct record_command {
-	pid_t pid;           /* 0: none */
-	int go_fd, error_fd; /* pipes to and from the child; -1 after use */
+	pid_t pid;             /* 0: none */
+	struct opener *opener; /* learns of its end (opener_note_end); borrowed, may be NULL */
+	int go_fd, error_fd;   /* pipes to and from the child; -1 after use */
 	bool ended;
 	int status; /* from waitpid; valid with ended */
 };

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 void record_detached_add(struct record_detached *d, pid_t pid, const char *command)
 {
@@ -36,8 +37,9 @@ void record_detached_report(const struct record_detached *d)
 
 	if (d->count > 1)
 		snprintf(more, sizeof(more), " and %zu more", d->count - 1);
+	/* Root itself may execute such programs: they gain no rights by that. */
 	log_warn("%s%s: no longer sampled: executed a program that is set-uid, has file "
-		 "capabilities or is not readable; run profcpu as root, or record the whole "
-		 "machine (-a)%s%s",
-		 d->first, more, may ? "" : " with ", may ? "" : permission_cap(&rights));
+		 "capabilities or is not readable; %srecord the whole machine (-a)%s%s",
+		 d->first, more, geteuid() ? "run profcpu as root, or " : "", may ? "" : " with ",
+		 may ? "" : permission_cap(&rights));
 }

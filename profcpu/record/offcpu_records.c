@@ -23,6 +23,10 @@ int record_offcpu_new(const struct record_offcpu_options *options,
 	o->options = *options;
 	o->result.stacks_bytes_max =
 		memory_left_eighth(options->memory, RECORD_OFFCPU_STACKS_BYTES);
+	o->threads_max = RECORD_OFFCPU_THREADS_MIN +
+			 memory_left_eighth(options->memory,
+					    OFFCPU_THREADS_MAX * RECORD_OFFCPU_THREAD_BYTES) /
+				 RECORD_OFFCPU_THREAD_BYTES;
 	int r = options->begin_ns ? record_offcpu_begin(o, options->begin_ns) : 0;
 
 	/* Without schedstat only threads without switches stay unknown. */
@@ -171,6 +175,15 @@ int record_offcpu_begin(struct record_offcpu *o, uint64_t begin_ns)
 	return r;
 }
 
+/* Tasks end before the states of their threads do, or the other way round. */
+static bool is_full(const struct record_offcpu *o)
+{
+	size_t tasks = o->tasks.len - o->free.len,
+	       threads = o->offcpu ? offcpu_threads(o->offcpu) : 0;
+
+	return (tasks > threads ? tasks : threads) >= o->threads_max;
+}
+
 /* Adds a thread that exists or was just created. */
 static int begin(struct record_offcpu *o, const struct perfdata_record *record,
 		 enum offcpu_kind kind)
@@ -185,6 +198,10 @@ static int begin(struct record_offcpu *o, const struct perfdata_record *record,
 	/* 0: in another PID namespace, or idle */
 	if (record->tid <= 0 || record_offcpu_wants(o, record->tid))
 		return 0;
+	if (is_full(o)) {
+		o->result.threads_refused++;
+		return 0;
+	}
 	r = put_task(o, &task);
 	if (r || !o->offcpu)
 		return r;

@@ -17,6 +17,12 @@
  * with further callchains have no stack.
  */
 #define RECORD_OFFCPU_STACKS_BYTES ((size_t)64 << 20)
+/*
+ * Memory for a thread. Threads at a time take an eighth of the memory that is left; those of
+ * RECORD_OFFCPU_THREADS_MIN fit always. Further threads are not recorded.
+ */
+#define RECORD_OFFCPU_THREAD_BYTES (OFFCPU_THREAD_BYTES + 256)
+#define RECORD_OFFCPU_THREADS_MIN 64
 #define RECORD_OFFCPU_DESCRIPTORS 1024 /* schedstat files that stay open */
 
 struct record_offcpu;
@@ -151,6 +157,7 @@ struct record_offcpu_result {
 	uint64_t unknown_ns;            /* unknown state, because switches are missing */
 	uint64_t unwatched_ns;          /* of unknown_ns: threads began or ended while throttled */
 	uint64_t stacks_refused;        /* stacks over stacks_bytes_max */
+	uint64_t threads_refused;       /* for which there was no memory */
 	size_t stacks_bytes_max;        /* memory for distinct callchains */
 	uint64_t life_ns;               /* of all threads together, in the recording */
 	uint64_t estimated_ns;          /* of off_ns and short_ns: while throttled */

@@ -63,6 +63,7 @@ struct record_offcpu {
 	struct hashmap tids;            /* tid to index of tasks */
 	struct hashmap pids;            /* pid to index of its first task */
 	VEC(struct offcpu_task) tasks;
+	size_t threads_max;
 	VEC(uint32_t) free;     /* of tasks */
 	VEC(uint32_t) switched; /* tasks that got a CPU since their last poll */
 	VEC(uint32_t) moved;    /* tasks with a switch in the last window */

@@ -26,9 +26,10 @@ int record_check_signal(struct record *rec)
 		return 0;
 	rec->result->end = RECORD_END_SIGNAL;
 	rec->result->end_signal = signal;
+	const char *name = signal == SIGINT ? "Ctrl-C" : sigabbrev_np(signal);
+
 	log_error("recording: ended by %s%s before it began; nothing was kept",
-		  signal == SIGINT ? "" : "SIG",
-		  signal == SIGINT ? "Ctrl-C" : sigabbrev_np(signal));
+		  signal == SIGINT ? "" : "SIG", name ? name : "RT");
 	return -EINTR;
 }
 
@@ -219,6 +220,9 @@ static struct recording_limits limits_of(const struct record *rec)
 		limits = record_unwind_stats(rec->unwind).limits;
 	if (rec->switches.rings)
 		limits.cost[LIMIT_EVENT_IDS] = switch_rings_left_out(rec->switches.rings);
+	if (rec->switches.offcpu)
+		limits.cost[LIMIT_WAIT_THREADS] =
+			record_offcpu_result(rec->switches.offcpu).threads_refused;
 	limits.cost[LIMIT_UNREAD_PROCESSES] = sampler_stats(rec->sampler)->unread;
 	limits.cost[LIMIT_OTHER_RECORDS] = sampler_stats(rec->sampler)->lost_others;
 	if (sampler_setup(rec->sampler)->small_rings)
@@ -232,14 +236,17 @@ static struct recording_limits limits_of(const struct record *rec)
 	return limits;
 }
 
-/* Ends the recording. From here on a second signal ends the program at once. */
+/*
+ * Ends the recording. From here on a second signal ends the program at once. If the recording ended
+ * by itself, the first one may still come.
+ */
 static int finish(struct record *rec)
 {
 	const struct sampler_stats *s = sampler_stats(rec->sampler);
 	int r;
 
 	rec->result->duration_ns = clock_monotonic_ns() - rec->result->start_monotonic_ns;
-	exit_notice_set(rec->options->dir);
+	exit_notice_set(rec->options->dir, !rec->result->end_signal);
 	record_watch_unmask(&rec->watch);
 	progress_close(&rec->progress);
 	uint64_t end_ns = record_switches_stop(&rec->switches);
@@ -271,6 +278,7 @@ static int finish(struct record *rec)
 	rec->manifest.limits = limits_of(rec);
 	rec->manifest.finished = true;
 	r = record_write_manifest(rec);
+	exit_notice_pass_none();
 	return rec->error ? rec->error : r;
 }
 

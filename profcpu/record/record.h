@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 enum record_end {
 	RECORD_END_DURATION,
@@ -26,6 +27,8 @@ struct record_result {
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns;
 	uint64_t samples; /* all with count; else only the samples walked */
 	uint64_t lost, data_bytes;
+	/* The new perf.data. Some file systems give our files to another user than us. */
+	struct stat written;
 	bool names_lost; /* names of JIT-compiled code could not be written; logged */
 	size_t detached; /* processes that the kernel stopped sampling at an exec; logged */
 	char event[SAMPLER_EVENT_NAME_MAX]; /* first event's name, as in the recording */

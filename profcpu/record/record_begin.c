@@ -235,6 +235,8 @@ static int open_writer(struct record *rec)
 	int r = file_create(rec->options->dir_fd, RECORD_BEGUN, O_RDWR, REPLACE_PRIVATE,
 			    &rec->data_fd);
 
+	if (!r && fstat(rec->data_fd, &rec->result->written))
+		r = -errno;
 	if (r)
 		return record_report_io(rec, "write", RECORDING_PERF_DATA, r);
 	r = tracing_data_read(&rec->options->roots, rec->events, rec->nevents, &tracing,

@@ -68,6 +68,7 @@ static int take_place(struct record *rec)
 
 static int start_command(struct record *rec)
 {
+	rec->command.opener = rec->pin.opener;
 	int r = rec->command.pid ? record_child_go(&rec->command) : 0;
 
 	rec->result->command_error = r;

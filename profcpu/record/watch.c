@@ -16,13 +16,28 @@
 #define WATCH_EVENTS 16
 #define WATCH_FD_RESERVE 64 /* descriptors left for other uses */
 
-const int record_watch_signals[RECORD_WATCH_SIGNALS] = {
-	SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU, SIGVTALRM, SIGPROF};
+sigset_t record_watch_signals(void)
+{
+	static const int some[] = {SIGINT,  SIGTERM,   SIGHUP,  SIGQUIT,   SIGUSR1,
+				   SIGUSR2, SIGALRM,   SIGXCPU, SIGVTALRM, SIGPROF,
+				   SIGIO,   SIGSTKFLT, SIGPWR};
+	sigset_t set;
 
-/* A shell ignores SIGINT for commands in the background, but then `kill -INT` still means us. */
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++)
+		sigaddset(&set, some[i]);
+	for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
+		sigaddset(&set, signal);
+	return set;
+}
+
+/*
+ * A shell ignores SIGINT and SIGQUIT for commands in the background, but then `kill -INT` still
+ * means us.
+ */
 static bool ends_though_ignored(int signal)
 {
-	return signal == SIGINT || signal == SIGTERM;
+	return signal == SIGINT || signal == SIGQUIT || signal == SIGTERM;
 }
 
 /* nohup ignores SIGHUP; then closing the terminal must not end the recording. */
@@ -42,14 +57,12 @@ static int add_fd(const struct record_watch *w, int fd)
 
 int record_watch_new(struct record_watch *w)
 {
-	sigset_t mask;
+	sigset_t mask = record_watch_signals();
 
 	*w = RECORD_WATCH_NONE;
-	sigemptyset(&mask);
-	for (size_t i = 0; i < RECORD_WATCH_SIGNALS; i++)
-		if (ends_though_ignored(record_watch_signals[i]) ||
-		    !is_ignored(record_watch_signals[i]))
-			sigaddset(&mask, record_watch_signals[i]);
+	for (int signal = 1; signal <= SIGRTMAX; signal++)
+		if (!ends_though_ignored(signal) && is_ignored(signal))
+			sigdelset(&mask, signal);
 	if (sigprocmask(SIG_BLOCK, &mask, &w->old_mask))
 		return -errno;
 	w->masked = true;
@@ -139,14 +152,19 @@ static void check_polled(struct record_watch *w)
 	}
 }
 
+void record_watch_ignore_more(int number)
+{
+	if (number == SIGHUP || number == SIGXCPU)
+		signal(number, SIG_IGN);
+}
+
 int record_watch_signal(struct record_watch *w)
 {
 	struct signalfd_siginfo info;
 
 	if (read(w->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return 0;
-	if (info.ssi_signo == SIGHUP || info.ssi_signo == SIGXCPU)
-		signal((int)info.ssi_signo, SIG_IGN);
+	record_watch_ignore_more((int)info.ssi_signo);
 	return (int)info.ssi_signo;
 }
 

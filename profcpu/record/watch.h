@@ -19,13 +19,16 @@ struct record_watch {
 
 #define RECORD_WATCH_NONE ((struct record_watch){.epoll_fd = -1, .signal_fd = -1, .sampler_fd = -1})
 
-/* Signals that end a recording, which is then saved. SIGXCPU comes from RLIMIT_CPU. */
-#define RECORD_WATCH_SIGNALS 9
-extern const int record_watch_signals[RECORD_WATCH_SIGNALS];
+/*
+ * Returns the signals that end a recording, which is then saved. SIGXCPU comes from RLIMIT_CPU,
+ * SIGQUIT from containers with this STOPSIGNAL and from Ctrl-\, and real-time signals from systemd.
+ * All others that end a program are for crashes and bad writes.
+ */
+sigset_t record_watch_signals(void);
 
 /*
  * Blocks these signals and makes them readable. Those that are ignored, as SIGHUP under nohup, stay
- * ignored, except SIGINT and SIGTERM. 0 or -errno.
+ * ignored, except SIGINT, SIGQUIT and SIGTERM. 0 or -errno.
  */
 int record_watch_new(struct record_watch *w);
 
@@ -47,9 +50,12 @@ int record_watch_switches(struct record_watch *w, int fd);
 int record_watch_process(struct record_watch *w, pid_t pid);
 
 /*
- * Returns the pending signal or 0, without waiting. After one SIGHUP, others are ignored, because
- * the kernel and the shell both send one. So is SIGXCPU, because the kernel repeats it each second.
+ * After one SIGHUP, ignores others, because the kernel and the shell both send one. So is SIGXCPU,
+ * because the kernel repeats it each second. A signal handler may call it.
  */
+void record_watch_ignore_more(int number);
+
+/* Returns the pending signal or 0, without waiting, and calls record_watch_ignore_more. */
 int record_watch_signal(struct record_watch *w);
 
 /* Waits at most timeout_ms. *ret_signal: as record_watch_signal. 0 or -errno. */

@@ -112,24 +112,13 @@ static int is_exact(const struct image_file_place *p, const struct image_key *ke
 	return p->mapped_ns && changed > p->mapped_ns + CLOCKS_APART_NS ? -ESTALE : 0;
 }
 
-/* Whether a file that is_same_file accepts is the mapped one, and not only at the same path. */
-static bool is_proven(const struct image_key *key, int fd)
-{
-	struct stat st;
-
-	return key->build_id.len || (key->ino && !fstat(fd, &st) && major(st.st_dev) == key->maj &&
-				     minor(st.st_dev) == key->min);
-}
-
 /* Ways to open the file of an image. */
 enum step {
 	STEP_ROOT,    /* by path in the target's root */
 	STEP_MAPPED,  /* through the mapping, also of a deleted or replaced file */
 	STEP_PROGRAM, /* as the program that the process runs */
 	STEP_PROVEN,  /* by path in our own root, with our rights; surely the mapped file */
-	/* The same with the rights of the process; the build id must be known if it has another
-	 * root. */
-	STEP_OWN,
+	STEP_OWN,     /* the same with the rights of the process; not if it has another root */
 	STEPS,
 };
 
@@ -154,7 +143,26 @@ static bool is_in_other_root(const struct image_file_place *p)
 {
 	struct opener_process process;
 
-	return is_pinned(p, &process) && process.other_root;
+	return p->other_root || (is_pinned(p, &process) && process.other_root);
+}
+
+/*
+ * Whether a file that is_same_file accepts is the mapped one, and not only at the same path. A
+ * process of another root can choose both the path and the build id.
+ */
+static bool is_proven(const struct image_file_place *p, const struct image_key *key,
+		      const char *path, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	bool has_device = key->ino && major(st.st_dev) == key->maj && minor(st.st_dev) == key->min;
+
+	return !is_in_other_root(p)
+		       ? key->build_id.len || has_device
+		       : (has_device && st.st_ino == key->ino) ||
+				 (p->opener && !p->later && is_mapped(p, path, &st) == 1);
 }
 
 /* Open the file in our own root. Returns 0 or -errno. */
@@ -162,16 +170,19 @@ static int open_own(const struct image_file_place *p, const char *path, enum ste
 {
 	struct opener *alone = NULL, *opener = p->opener;
 	struct opener_process process;
+	/* Its rights decide, but after its end they are not known. */
+	bool has_rights = is_pinned(p, &process) && !process.other_root && !process.ended;
 	int r = 0;
 
-	if (is_deleted(path) || (step == STEP_PROVEN && is_pinned(p, &process)))
+	if (is_deleted(path) || (step == STEP_PROVEN ? has_rights : is_in_other_root(p)))
 		return -ENOENT;
 	if (!opener) {
 		r = opener_new(&alone);
 		opener = alone;
 	}
 	if (!r && step == STEP_PROVEN)
-		r = opener_our_file(opener, path, IMAGE_FILE_BYTES_MAX, ret_fd);
+		r = opener_our_file(opener, p->later ? 0 : p->pid, path, IMAGE_FILE_BYTES_MAX,
+				    ret_fd);
 	else if (!r)
 		r = opener_own_file(opener, p->later ? 0 : p->pid,
 				    p->has_uid ? p->uid : OPENER_NOBODY, path, IMAGE_FILE_BYTES_MAX,
@@ -212,17 +223,15 @@ static bool is_regular(int fd)
 int image_file_find(const struct image_file_place *p, const struct image_key *key, const char *path,
 		    int *ret_fd)
 {
-	bool denied = false, skipped = false;
+	bool denied = false, skipped = false, no_answer = false;
 	int r = -ENOENT;
 
 	for (int i = 0; i < STEPS; i++) {
 		enum step step = p->exact ? exact_order[i] : any_order[i];
-		bool is_foreign = step == STEP_OWN && is_in_other_root(p);
+		bool is_foreign = step == STEP_PROVEN && is_in_other_root(p);
 		AUTO_CLOSE int fd = -1;
 		int before = r;
 
-		if (is_foreign && !key->build_id.len)
-			continue;
 		int error = open_step(p, path, step, &fd);
 
 		if (error == -ENOMEM)
@@ -231,10 +240,11 @@ int image_file_find(const struct image_file_place *p, const struct image_key *ke
 		denied |= !is_of_mapping(step) && !is_foreign &&
 			  (error == -EACCES || error == -EPERM);
 		skipped |= error == -EXDEV && !is_foreign;
+		no_answer |= error == -ETIME && !is_foreign;
 		if (error || !is_regular(fd))
 			continue;
 		/* Ignore a file that the process may not have been able to read. */
-		if (step == STEP_PROVEN && !is_proven(key, fd))
+		if (step == STEP_PROVEN && !is_proven(p, key, path, fd))
 			continue;
 		r = is_same_file(key, fd);
 		if (!r && p->exact && !is_of_mapping(step))
@@ -248,7 +258,7 @@ int image_file_find(const struct image_file_place *p, const struct image_key *ke
 			r = before;
 	}
 	if (r == -ENOENT)
-		r = skipped ? -EXDEV : denied ? -EACCES : r;
+		r = no_answer ? -ETIME : skipped ? -EXDEV : denied ? -EACCES : r;
 	return r;
 }
 
@@ -279,8 +289,7 @@ int image_file_open(const struct image_file_place *p, const char *path, int *ret
 	for (int i = 0; i < STEPS && r && r != -ENOMEM; i++) {
 		AUTO_CLOSE int fd = -1;
 
-		if (is_of_mapping(any_order[i]) || any_order[i] == STEP_PROVEN ||
-		    (any_order[i] == STEP_OWN && is_in_other_root(p)))
+		if (is_of_mapping(any_order[i]) || any_order[i] == STEP_PROVEN)
 			continue;
 		r = open_step(p, path, any_order[i], &fd);
 		if (!r && !is_regular(fd))

@@ -2,9 +2,10 @@
  * Opens the file of an image from the first place that still has it: the root of a process that
  * mapped it, the mapping itself, or our own root.
  *
- * The path is the target's choice, so a file is opened with the target's rights. If a process is
- * neither alive nor pinned, these are the rights of its user, or of nobody if that is unknown. Our
- * own rights open only a file that is surely the mapped one, by build id or by device and inode.
+ * The path is the target's choice, so a file is opened with the target's rights; after its end,
+ * with those of nobody (opener_past_uid). Our own rights open only a file that is surely the mapped
+ * one, by build id or by device and inode. A process of another root gets a file of ours only by
+ * device and inode.
  */
 #ifndef SYMBOLS_CORE_IMAGE_FILE_H
 #define SYMBOLS_CORE_IMAGE_FILE_H
@@ -24,6 +25,7 @@ struct image_file_place {
 	uint64_t start, end;
 	bool has_uid; /* uid is known: the user of the process, which had our root */
 	uint32_t uid;
+	bool other_root; /* the process is known to have had another root */
 	/*
 	 * Demand the very file that was mapped, not only one with its build id. The mapping is
 	 * tried first. The file at the path counts only if a living process maps it, or if it is
@@ -39,7 +41,8 @@ struct image_file_place {
  * Opens the file that was mapped, in the first way that works. The caller closes *ret_fd.
  *
  * Returns 0, -ENOENT, -ENOMEM or one of these errors. -ESTALE: another file is there now. -EACCES:
- * access to the file, or to its place, is denied. -EXDEV: its file system may not answer.
+ * access to the file, or to its place, is denied. -EXDEV: its file system may not answer. -ETIME:
+ * the lookup of its path did not end.
  */
 int image_file_find(const struct image_file_place *p, const struct image_key *key, const char *path,
 		    int *ret_fd);

@@ -58,6 +58,12 @@ uint32_t map_tree_share(struct map_trees *t, uint32_t root);
 /* Drops a reference, and with the last one all nodes that no other tree shares. */
 void map_tree_drop(struct map_trees *t, uint32_t root);
 
+/* Nodes in use. */
+static inline size_t map_trees_used(const struct map_trees *t)
+{
+	return t->nodes.len - t->nunused;
+}
+
 static inline size_t map_tree_maps(const struct map_trees *t, uint32_t root)
 {
 	return root ? t->nodes.v[root].n : 0;

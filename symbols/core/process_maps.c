@@ -7,8 +7,9 @@
 struct process_maps {
 	uint32_t refs;
 	uint32_t generation;
-	uint32_t root;        /* map_tree */
-	bool unmapped_lookup; /* a lookup found no map, so a new map changes results */
+	uint32_t root;                 /* map_tree */
+	bool unmapped_lookup;          /* a lookup found no map, so a new map changes results */
+	uint64_t lost_start, lost_end; /* process_maps_lose; equal: none */
 };
 
 void process_maps_put(struct process_maps_pool *pool, struct process_maps *m)
@@ -47,6 +48,8 @@ static struct process_maps *process_maps_own(struct process_maps_pool *pool,
 	if (m) {
 		own->root = map_tree_share(&pool->trees, m->root);
 		own->unmapped_lookup = m->unmapped_lookup;
+		own->lost_start = m->lost_start;
+		own->lost_end = m->lost_end;
 		m->refs--;
 	}
 	*maps = own;
@@ -66,6 +69,43 @@ static void process_map_set_under(const struct process_map *old, struct process_
 
 	map->under = below.under == PROCESS_NO_IMAGE ? below.image : below.under;
 	map->under_pgoff = below.under == PROCESS_NO_IMAGE ? below.pgoff : below.under_pgoff;
+}
+
+static bool process_map_is_lost(const struct process_maps *m, const struct process_map *map)
+{
+	return m->lost_start < m->lost_end && map->start < m->lost_end && map->end > m->lost_start;
+}
+
+/* A new map is right again. */
+static void process_maps_regain(struct process_maps *m, const struct process_map *map)
+{
+	if (map->start <= m->lost_start && map->end > m->lost_start)
+		m->lost_start = map->end < m->lost_end ? map->end : m->lost_end;
+	if (map->end >= m->lost_end && map->start < m->lost_end)
+		m->lost_end = map->start > m->lost_start ? map->start : m->lost_start;
+}
+
+int process_maps_lose(struct process_maps_pool *pool, struct process_maps **maps,
+		      const struct process_map *lost)
+{
+	struct process_maps *m = *maps;
+	const struct process_map *old =
+		m ? map_tree_find(&pool->trees, m->root, lost->start) : NULL;
+
+	if (!old || old->start >= lost->end ||
+	    (old->start <= lost->start && old->end >= lost->end && process_map_same(old, lost)))
+		return 0;
+	m = process_maps_own(pool, maps);
+	if (!m)
+		return -ENOMEM;
+	bool first = m->lost_start == m->lost_end;
+
+	if (first || lost->start < m->lost_start)
+		m->lost_start = lost->start;
+	if (first || lost->end > m->lost_end)
+		m->lost_end = lost->end;
+	m->generation = ++pool->generations;
+	return 0;
 }
 
 int process_maps_add(struct process_maps_pool *pool, struct process_maps **maps,
@@ -95,6 +135,7 @@ int process_maps_add(struct process_maps_pool *pool, struct process_maps **maps,
 			process_map_set_under(old, &map);
 	}
 	m->root = map_tree_replace(&pool->trees, m->root, map.start, map.end, &map);
+	process_maps_regain(m, &map);
 	if (covers || m->unmapped_lookup) {
 		m->generation = ++pool->generations;
 		m->unmapped_lookup = false;
@@ -107,7 +148,7 @@ const struct process_map *process_maps_find(const struct process_maps_pool *pool
 {
 	const struct process_map *map = m ? map_tree_find(&pool->trees, m->root, addr) : NULL;
 
-	if (map && map->start <= addr)
+	if (map && map->start <= addr && !process_map_is_lost(m, map))
 		return map;
 	if (m)
 		m->unmapped_lookup = true;

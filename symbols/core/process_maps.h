@@ -38,6 +38,14 @@ void process_maps_put(struct process_maps_pool *pool, struct process_maps *m);
 int process_maps_add(struct process_maps_pool *pool, struct process_maps **maps,
 		     const struct process_map *fresh, bool anonymous);
 
+/*
+ * Notes that a map of [start, end) could not be added. Earlier maps that have a part of this range
+ * are no longer right, so they are not found from now on. Only the hull of such ranges is kept,
+ * until new maps cover it from one of its ends. 0 or -ENOMEM.
+ */
+int process_maps_lose(struct process_maps_pool *pool, struct process_maps **maps,
+		      const struct process_map *lost);
+
 /* The map that covers addr, or NULL. Valid until the next change. */
 const struct process_map *process_maps_find(const struct process_maps_pool *pool,
 					    struct process_maps *m, uint64_t addr);

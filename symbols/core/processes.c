@@ -12,6 +12,7 @@ struct process_space {
 	uint32_t threads;          /* that have not exited */
 	uint32_t refs;             /* threads that refer to it; 0: unused */
 	uint32_t next;             /* the next unused one + 1 */
+	uint32_t family;           /* 0: none yet */
 };
 
 /* An ended thread, unless its tid was used again since. */
@@ -27,10 +28,10 @@ struct processes {
 	uint32_t unused_space;  /* likewise */
 	struct hashmap by_tid;  /* tid -> index into threads */
 	struct process_maps_pool maps;
+	struct families families;
 	/* Ring of PROCESSES_ENDED_KEPT with the numbers from ended_first to ended_next. */
 	struct process_ended *ended;
 	uint32_t ended_first, ended_next;
-	uint64_t dropped_maps;
 };
 
 int processes_new(const struct processes_options *options, struct processes **ret_processes)
@@ -58,6 +59,7 @@ void processes_free(struct processes *p)
 	for (size_t i = 0; i < p->spaces.len; i++)
 		process_maps_put(&p->maps, p->spaces.v[i].maps);
 	map_trees_free(&p->maps.trees);
+	families_free(&p->families);
 	vec_free(&p->spaces);
 	vec_free(&p->threads);
 	hashmap_free(&p->by_tid);
@@ -81,8 +83,12 @@ static int process_space_new(struct processes *p, uint32_t *ret_space)
 
 static void process_space_drop_maps(struct processes *p, struct process_space *space)
 {
+	size_t before = map_trees_used(&p->maps.trees);
+
 	process_maps_put(&p->maps, space->maps);
 	space->maps = NULL;
+	if (space->family)
+		p->families.v.v[space->family].nodes -= before - map_trees_used(&p->maps.trees);
 }
 
 /* Add the reference of a thread. */
@@ -101,6 +107,7 @@ static void process_space_leave(struct processes *p, const struct process_thread
 	if (--space->refs)
 		return;
 	process_space_drop_maps(p, space);
+	families_leave(&p->families, space->family);
 	space->next = p->unused_space;
 	p->unused_space = t->space + 1;
 }
@@ -237,6 +244,29 @@ int processes_comm_of(struct processes *p, struct process_thread *t, uint32_t *r
 	return r;
 }
 
+/* Make the family of an address space, unless it has one. */
+static int process_space_family(struct processes *p, struct process_space *space)
+{
+	return space->family ? 0 : families_new(&p->families, &space->family);
+}
+
+int processes_family(struct processes *p, int32_t pid, int32_t tid, uint32_t *ret_family)
+{
+	struct process_thread *t;
+	int r = processes_thread(p, pid, tid, &t);
+
+	if (!r)
+		r = process_space_family(p, &p->spaces.v[t->space]);
+	if (!r)
+		*ret_family = p->spaces.v[t->space].family;
+	return r;
+}
+
+struct families *processes_families(struct processes *p)
+{
+	return &p->families;
+}
+
 int processes_fork(struct processes *p, int32_t pid, int32_t tid, int32_t ppid, int32_t ptid,
 		   bool share_maps)
 {
@@ -263,16 +293,22 @@ int processes_fork(struct processes *p, int32_t pid, int32_t tid, int32_t ppid, 
 		return 0;
 	to = &p->spaces.v[t->space];
 	from = &p->spaces.v[parent->space];
-	if (to->maps || !from->maps)
+	if (to->maps)
 		return 0;
+	r = process_space_family(p, from);
+	if (r)
+		return r;
+	families_enter(&p->families, from->family);
+	families_leave(&p->families, to->family);
+	to->family = from->family;
 	to->maps = process_maps_share(from->maps);
 	return 0;
 }
 
-/* Forget the thread that ended first. The maps of its process stay while other threads run. */
-static void process_forget_first(struct processes *p)
+/* Forget an ended thread. The maps of its process stay while other threads run. */
+static void process_forget(struct processes *p, uint32_t ended)
 {
-	const struct process_ended *e = &p->ended[p->ended_first++ % PROCESSES_ENDED_KEPT];
+	const struct process_ended *e = &p->ended[ended % PROCESSES_ENDED_KEPT];
 	struct process_thread *t = &p->threads.v[e->thread];
 	bool last = t->pid == t->tid || t->pid == -1; /* after all others of its process */
 
@@ -293,7 +329,7 @@ static void process_forget_first(struct processes *p)
 static void process_note_end(struct processes *p, uint32_t index)
 {
 	if (p->ended_next - p->ended_first == PROCESSES_ENDED_KEPT)
-		process_forget_first(p);
+		process_forget(p, p->ended_first++);
 	p->threads.v[index].ended = p->ended_next;
 	p->ended[p->ended_next % PROCESSES_ENDED_KEPT] =
 		(struct process_ended){index, p->ended_next};
@@ -325,15 +361,53 @@ bool processes_has_ended(const struct processes *p, int32_t pid)
 	       !p->spaces.v[p->threads.v[*leader].space].threads;
 }
 
-/* Make room for a change of maps, if necessary instead of maps of ended processes. */
-static int process_make_room(struct processes *p)
+/*
+ * Forget the next ended thread of this family, or of one that has taken no less: a large family
+ * takes no maps of small ones. Each family looks once at each ended thread. False: none is left.
+ */
+static bool process_forget_next(struct processes *p, uint32_t family)
 {
-	int r = map_trees_reserve(&p->maps.trees);
+	struct family *mine = &p->families.v.v[family];
+	uint32_t at = mine->ended_next, other;
 
-	while (r == -E2BIG && p->ended_first != p->ended_next) {
-		process_forget_first(p);
-		r = map_trees_reserve(&p->maps.trees);
+	if (at - p->ended_first > p->ended_next - p->ended_first)
+		at = p->ended_first;
+	for (mine->ended_next = p->ended_next; at != p->ended_next; at++) {
+		const struct process_ended *e = &p->ended[at % PROCESSES_ENDED_KEPT];
+		const struct process_thread *t = &p->threads.v[e->thread];
+
+		if (t->ended != e->ended)
+			continue;
+		other = p->spaces.v[t->space].family;
+		if (!other || p->families.v.v[other].nodes < mine->nodes)
+			continue;
+		process_forget(p, at);
+		mine->ended_next = at + 1;
+		return true;
 	}
+	return false;
+}
+
+/* Make room for a change of maps, if necessary instead of maps of ended processes. */
+static int process_make_room(struct processes *p, uint32_t family)
+{
+	struct map_trees *trees = &p->maps.trees;
+
+	while (!family_has_room(p->families.v.v[family].nodes,
+				map_trees_used(trees) + MAP_TREE_CHANGE_NODES, trees->nodes_max))
+		if (!process_forget_next(p, family))
+			return -E2BIG;
+	return map_trees_reserve(trees);
+}
+
+/* Add a map to an address space, and count its nodes for the family. */
+static int process_space_add(struct processes *p, struct process_space *space,
+			     const struct process_map *map, bool anonymous)
+{
+	size_t before = map_trees_used(&p->maps.trees);
+	int r = process_maps_add(&p->maps, &space->maps, map, anonymous);
+
+	p->families.v.v[space->family].nodes += map_trees_used(&p->maps.trees) - before;
 	return r;
 }
 
@@ -341,17 +415,40 @@ int processes_map(struct processes *p, int32_t pid, int32_t tid, const struct pr
 		  bool anonymous)
 {
 	struct process_thread *t;
+	uint32_t family;
 	int r;
 
 	if (map->end <= map->start)
 		return -EINVAL;
-	r = process_make_room(p);
+	r = processes_family(p, pid, tid, &family);
+	if (r)
+		return r;
+	families_enter(&p->families, family);
+	r = process_make_room(p, family);
 	if (!r)
 		r = processes_thread(p, pid, tid, &t);
+	/* To make room may have forgotten the thread. */
 	if (!r)
-		r = process_maps_add(&p->maps, &p->spaces.v[t->space].maps, map, anonymous);
-	p->dropped_maps += r == -E2BIG;
-	return r;
+		r = process_space_family(p, &p->spaces.v[t->space]);
+	if (!r)
+		r = process_space_add(p, &p->spaces.v[t->space], map, anonymous);
+	families_leave(&p->families, family);
+	return r == -E2BIG ? processes_lose_map(p, pid, tid, map) : r;
+}
+
+int processes_lose_map(struct processes *p, int32_t pid, int32_t tid, const struct process_map *map)
+{
+	struct process_thread *t;
+	uint32_t family;
+	int r = processes_family(p, pid, tid, &family);
+
+	if (!r)
+		r = processes_thread(p, pid, tid, &t);
+	if (r)
+		return r;
+	families_drop_map(&p->families, family, pid);
+	r = process_maps_lose(&p->maps, &p->spaces.v[t->space].maps, map);
+	return r ? r : -E2BIG;
 }
 
 const struct process_map *processes_find_map(struct processes *p, const struct process_thread *t,
@@ -368,15 +465,10 @@ uint32_t processes_generation(const struct processes *p, const struct process_th
 void processes_forget_ended(struct processes *p)
 {
 	while (p->ended_first != p->ended_next)
-		process_forget_first(p);
+		process_forget(p, p->ended_first++);
 }
 
 struct process_map *processes_next_map(struct processes *p, uint32_t *at)
 {
 	return map_trees_next(&p->maps.trees, at);
-}
-
-uint64_t processes_dropped_maps(const struct processes *p)
-{
-	return p->dropped_maps;
 }

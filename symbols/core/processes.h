@@ -2,13 +2,15 @@
  * Threads, their names and their address spaces over time, from COMM, FORK, EXIT and MMAP records.
  *
  * Address spaces are shared as in the kernel. All threads of a process have one; after a fork, a
- * change copies only what it changes. All of them have one memory budget. An exec keeps the earlier
- * maps under the new ones, as in perf. Samples in the kernel between exec and the first user
- * instruction still have user addresses of the old program.
+ * change copies only what it changes. All of them have one memory budget, which families of
+ * processes share (symbols/core/families.h). An exec keeps the earlier maps under the new ones, as
+ * in perf. Samples in the kernel between exec and the first user instruction still have user
+ * addresses of the old program.
  */
 #ifndef SYMBOLS_CORE_PROCESSES_H
 #define SYMBOLS_CORE_PROCESSES_H
 
+#include "symbols/core/families.h"
 #include "symbols/core/process_maps.h"
 
 #include <stdbool.h>
@@ -16,8 +18,11 @@
 #include <stdint.h>
 
 #define PROCESSES_ENDED_KEPT 8192 /* latest ended threads; earlier ones are forgotten */
-/* The most memory for the maps of all processes. If it is full, maps of ended ones go first. */
-#define PROCESSES_MAPS_BYTES_MAX ((size_t)24 << 20)
+/*
+ * The most memory for the maps of all processes; half of it holds PROCESS_MAPS_MAX. If it is full,
+ * maps of ended ones go first, but those of small families not for large ones.
+ */
+#define PROCESSES_MAPS_BYTES_MAX ((size_t)48 << 20)
 
 #define PROCESS_COMM_BYTES 16 /* TASK_COMM_LEN, with a NUL */
 
@@ -97,6 +102,13 @@ int processes_map(struct processes *p, int32_t pid, int32_t tid, const struct pr
 		  bool anonymous);
 
 /*
+ * Counts a map that was dropped. Earlier maps below it are no longer found (process_maps_lose). Its
+ * image may be PROCESS_NO_IMAGE. Returns -E2BIG or -ENOMEM.
+ */
+int processes_lose_map(struct processes *p, int32_t pid, int32_t tid,
+		       const struct process_map *map);
+
+/*
  * The map that covers addr in a thread's address space now, or NULL. Valid until the next change.
  */
 const struct process_map *processes_find_map(struct processes *p, const struct process_thread *t,
@@ -108,8 +120,11 @@ const struct process_map *processes_find_map(struct processes *p, const struct p
  */
 uint32_t processes_generation(const struct processes *p, const struct process_thread *t);
 
-/* Maps that were dropped for a limit. */
-uint64_t processes_dropped_maps(const struct processes *p);
+/* The families, for what their maps need elsewhere. Their nodes are private. */
+struct families *processes_families(struct processes *p);
+
+/* Finds the family of a thread, or makes both. Returns 0 or -errno. */
+int processes_family(struct processes *p, int32_t pid, int32_t tid, uint32_t *ret_family);
 
 /* Drops the maps of processes that ended, to make room. */
 void processes_forget_ended(struct processes *p);

@@ -397,17 +397,14 @@ static int jitdump_debug_info(struct jitdump_parser *p, uint64_t at, uint64_t n)
 		file = r ? file : row.file;
 	}
 	if (r) {
-		p->stats.bad_tables += r == -EBADMSG;
 		d->rows.len = p->table.first;
 		return r;
 	}
 	p->table.n = (uint32_t)(d->rows.len - p->table.first);
 	p->table_start = start;
 	r = p->table.n ? jitdump_sort_rows(p, d->rows.v + p->table.first, p->table.n) : 0;
-	if (r) {
-		p->stats.bad_tables += r == -EBADMSG;
+	if (r)
 		jitdump_drop_table(p);
-	}
 	return r;
 }
 
@@ -439,6 +436,8 @@ static int jitdump_record(struct jitdump_parser *p, uint32_t type, uint64_t at, 
 
 static int jitdump_records(struct jitdump_parser *p, uint64_t at, struct parse_error *err)
 {
+	size_t most = jit_methods_refused_count(p->methods) + JITDUMP_REFUSED_MAX;
+
 	while (at < p->in.len) {
 		const uint8_t *head = input_read_at(&p->in, at, JITDUMP_RECORD_BYTES);
 		uint64_t bytes, time_ns;
@@ -457,7 +456,8 @@ static int jitdump_records(struct jitdump_parser *p, uint64_t at, struct parse_e
 		 * Behind a record without a valid length no other record can be found. Behind a
 		 * part of a record none exists.
 		 */
-		p->stats.cut = bytes < JITDUMP_RECORD_BYTES || bytes > p->in.len - at;
+		p->stats.cut = bytes < JITDUMP_RECORD_BYTES || bytes > p->in.len - at ||
+			       jit_methods_refused_count(p->methods) >= most;
 		if (p->stats.cut)
 			return 0;
 		r = jitdump_record(p, type, at + JITDUMP_RECORD_BYTES, bytes - JITDUMP_RECORD_BYTES,
@@ -467,7 +467,7 @@ static int jitdump_records(struct jitdump_parser *p, uint64_t at, struct parse_e
 			return parse_fail(err, p->in.error ? p->in.error : r,
 					  "the jitdump cannot be read", at);
 		}
-		p->stats.bad += r != 0;
+		*(type == JITDUMP_DEBUG_INFO ? &p->stats.bad_tables : &p->stats.bad) += r != 0;
 		p->stats.last_ns = time_ns;
 		at += bytes;
 	}

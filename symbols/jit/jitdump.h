@@ -36,16 +36,25 @@
  */
 #define JITDUMP_FILES_MAX ((size_t)1 << 20)
 #define JITDUMP_FILES_BYTES_MAX ((size_t)256 << 20)
+/*
+ * Methods that are refused before reading stops, as at a cut record. A refused method still ends
+ * earlier code, so a few more are read.
+ */
+#define JITDUMP_REFUSED_MAX ((size_t)256 << 10)
 
 struct jitdump_stats {
 	uint64_t records, loads, moves, lines;
 	uint64_t unknown;    /* records of types that the specification lacks */
 	uint64_t bad;        /* records with impossible contents or over a limit: not used */
-	uint64_t bad_tables; /* the tables of lines among bad */
+	uint64_t bad_tables; /* the same of tables of lines, which cost no name */
 	uint64_t last_ns;    /* time of the last record */
 	uint32_t pid;        /* in the namespace of the writer */
 	bool closed;         /* the writer closed the file */
-	bool cut; /* the file ends within a record: a writer is still at work, or was stopped */
+	/*
+	 * The file ends within a record: a writer is still at work, or was stopped. Or too many
+	 * methods were refused.
+	 */
+	bool cut;
 	/*
 	 * Its times are processor ticks, which cannot be compared. So every method holds always,
 	 * later ones over earlier ones.

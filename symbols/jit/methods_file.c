@@ -91,13 +91,12 @@ int jit_methods_writer_open(int dir_fd, pid_t pid, struct share *disk,
 	if (!w)
 		return -ENOMEM;
 	jit_file_name(pid, name);
-	fd = openat(dir_fd, name,
-		    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
-		    0600);
-	if (fd < 0 || fstat(fd, &st))
+	int r = file_open_to_write(dir_fd, name, O_WRONLY | O_APPEND | O_CREAT, &fd);
+
+	if (r)
+		return r;
+	if (fstat(fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EEXIST;
 	w->out = outbuf_to(fd);
 	w->fd = TAKE_FD(fd);
 	w->begun = (uint64_t)st.st_size;

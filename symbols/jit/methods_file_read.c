@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "container/holes.h"
 #include "symbols/store/store_fields.h"
 
 #include <errno.h>
@@ -319,7 +320,7 @@ int jit_methods_read(int dir_fd, pid_t pid, struct jit_methods *m,
 		r = -errno;
 	if (!r && (uint64_t)st.st_size > JIT_METHODS_FILE_BYTES_MAX)
 		r = -E2BIG;
-	if (!r && file_is_sparse(fd))
+	if (!r && holes_is_sparse(fd))
 		r = -EBADMSG;
 	if (r)
 		return parse_fail(err, r, "the file of methods cannot be read", 0);

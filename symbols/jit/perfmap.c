@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/ranges.h"
+#include "container/holes.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -282,21 +283,20 @@ static bool take_bytes(struct reading *r, size_t n)
 
 /*
  * Reads the text, and leaves out lines that are too long. Such a line can be a hole in the file,
- * which costs its writer nothing, so it must cost nothing here either. *ret_skipped: the number of
+ * which costs its writer nothing, so it must cost nothing here either. stats->lines: the number of
  * lines left out.
  */
-static int read_text(int fd, struct reading *r, uint64_t *ret_skipped)
+static int read_text(int fd, struct reading *r, struct perfmap_stats *stats)
 {
-	uint64_t skipped = 0;
 
 	while (r->at < r->end && r->len < r->cap) {
-		off_t data = r->skipping ? lseek(fd, (off_t)r->at, SEEK_DATA) : -1;
-
 		/* No line ends in a hole. */
-		if (r->skipping && data < 0 && errno == ENXIO)
+		uint64_t data = r->skipping ? holes_next_data(fd, r->at) : r->at;
+
+		stats->no_answer = data == UINT64_MAX;
+		if (stats->no_answer)
 			break;
-		if (data > (off_t)r->at)
-			r->at = (uint64_t)data < r->end ? (uint64_t)data : r->end;
+		r->at = data < r->end ? data : r->end;
 		size_t want = r->end - r->at < READ_BYTES ? r->end - r->at : READ_BYTES;
 
 		want = want < r->cap - r->len ? want : r->cap - r->len;
@@ -305,11 +305,10 @@ static int read_text(int fd, struct reading *r, uint64_t *ret_skipped)
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (!n)
-			break; /* the file was truncated meanwhile */
+			r->end = r->at; /* the file was truncated meanwhile */
 		if (n > 0)
-			skipped += take_bytes(r, (size_t)n);
+			stats->lines += take_bytes(r, (size_t)n);
 	}
-	*ret_skipped = skipped;
 	return 0;
 }
 
@@ -333,14 +332,14 @@ int perfmap_load(int fd, uint64_t memory_max, struct symbol_provider **ret_map,
 	if (bytes > memory_max / 2) {
 		text.cap = memory_max / 2;
 		/* The end of a file may be one hole. */
-		if (file_data_bytes(fd, bytes) > text.cap)
+		if (holes_data_bytes(fd, bytes) > text.cap)
 			text.at = bytes - text.cap;
 	}
 	stats.cut_bytes = text.at;
 	text.text = bigmem_alloc(text.cap + 1, 1);
 	if (!text.text)
 		return -ENOMEM;
-	int r = read_text(fd, &text, &stats.lines);
+	int r = read_text(fd, &text, &stats);
 
 	if (r) {
 		free(text.text);
@@ -350,8 +349,7 @@ int perfmap_load(int fd, uint64_t memory_max, struct symbol_provider **ret_map,
 	text.text[text.len] = 0;
 	r = perfmap_new(text.text, text.len, memory_max / 2 / PERFMAP_LINE_MEMORY, &stats, ret_map,
 			err);
-	if (text.len == text.cap)
-		stats.cut_bytes += text.end - text.at;
+	stats.cut_bytes += text.end - text.at;
 	if (ret_stats && (!r || r == -EBADMSG))
 		*ret_stats = stats;
 	return r;

@@ -32,7 +32,8 @@ struct perfmap_stats {
 		/* bad: against the grammar, over a limit, or cut at the end of the file */
 		bad_lines;
 	uint64_t overwritten;  /* entries that later ones cover entirely */
-	uint64_t cut_bytes;    /* of the file, left out for the limit of memory */
+	uint64_t cut_bytes;    /* of the file, left out for the limit of memory, or no_answer */
+	bool no_answer;        /* the search for holes did not end */
 	uint64_t memory_bytes; /* taken at most */
 };
 

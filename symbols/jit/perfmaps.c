@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "container/holes.h"
 #include "container/memory_left.h"
 #include "container/rights.h"
 #include "symbols/jit/perfmap.h"
@@ -12,11 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of the perf maps of all processes. One process may take at most half of the bytes left. */
-#define JIT_PERFMAPS_BYTES_MAX ((uint64_t)16 << 30)
+#define JIT_FILES_BYTES_MAX ((uint64_t)16 << 30) /* perf maps and jitdumps of all processes */
 /* Bytes of holes that count as one byte of the limit, because they are read but not kept. */
-#define JIT_PERFMAP_HOLES 4
-#define JIT_PERFMAP_MEMORY_MIN ((uint64_t)64 << 10) /* no perf map is read into less memory */
+#define JIT_FILE_HOLES 4
+#define JIT_PERFMAP_MEMORY_MIN ((uint64_t)4 << 10) /* no perf map is read into less memory */
 
 /*
  * Opens the perf map of a process that has ended and that no descriptor refers to. Its path is the
@@ -26,13 +26,21 @@
 static int perfmaps_open_ended(struct jit_perfmaps *maps, int32_t pid, int *ret_fd)
 {
 	const uint32_t *uid = jit_users_uid(maps->users, pid);
-	const struct rights rights = {.uid = uid ? *uid : OPENER_NOBODY, .gid = OPENER_NOBODY};
+	/* An unknown user has our rights, but not those of root. */
+	const uid_t unknown = geteuid() ? geteuid() : OPENER_NOBODY;
+	const struct rights rights = {.uid = maps->users->foreign ? maps->users->owner
+					     : uid                ? opener_past_uid(*uid)
+								  : unknown,
+				      .gid = OPENER_NOBODY};
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
 	char path[32];
 
+	/* Without a shared /tmp, the file there is another process's. */
+	if (jit_users_in_other_root(maps->users, pid))
+		return -ENOENT;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
-	int r = opener_own_entry(maps->opener, path, &fd);
+	int r = opener_own_entry(maps->opener, pid, path, &fd);
 
 	if (r)
 		return r;
@@ -41,7 +49,7 @@ static int perfmaps_open_ended(struct jit_perfmaps *maps, int32_t pid, int *ret_
 	if (!jit_users_may_own(maps->users, pid, &st))
 		return -EKEYREJECTED;
 	/* The user may have moved a file of root there. */
-	if (uid && !rights_may(&rights, fd, &st, R_OK))
+	if (!rights_may(&rights, fd, &st, R_OK))
 		return -EACCES;
 	if ((uint64_t)st.st_size > PERFMAP_BYTES_MAX)
 		return -E2BIG;
@@ -58,22 +66,25 @@ static const char *perfmaps_reason(int error)
 		return NULL;
 	case -EACCES:
 	case -EPERM:
-		return "access to its perf map is denied; its own user must be able to read it, "
-		       "and profcpu needs CAP_SYS_PTRACE and CAP_DAC_OVERRIDE";
+		return "access to its perf map is denied; its own user, or everybody after its "
+		       "end, must be able to read it, and profcpu needs CAP_SYS_PTRACE and "
+		       "CAP_DAC_OVERRIDE";
 	case -EXDEV:
 		return "its perf map is on a file system that may not answer; permit it with "
 		       "--allow-fs TYPE";
 	case -E2BIG:
 		return "its perf map exceeds 4 GiB; truncate or remove it";
 	case -EDQUOT:
-		return "the perf maps of all processes exceed 16 GiB; truncate or remove the "
-		       "largest";
+		return JIT_FILES_EXCEED;
 	case -EKEYREJECTED:
 		return "its perf map may belong to another user; if you trust it, give it to root "
 		       "with chown and run `profcpu postprocess` again";
 	case -ENOSPC:
 		return "too little memory is left for its perf map; free some, or raise the limit "
 		       "of the container";
+	case -ETIME:
+		return "the lookup of its perf map did not end: another process may keep the "
+		       "directory locked; end it, or the server of its file system";
 	case -EBADMSG:
 		return "its perf map is not a regular file, or has no valid line";
 	default:
@@ -81,44 +92,43 @@ static const char *perfmaps_reason(int error)
 	}
 }
 
-/* Charges a perf map. Returns 0; -EDQUOT: it takes more than half of the bytes left; -errno. */
-static int perfmaps_charge(struct jit_perfmaps *maps, int fd)
+int jit_perfmaps_charge(struct jit_perfmaps *maps, int32_t pid, int fd)
 {
 	struct stat st;
 
 	if (fstat(fd, &st))
 		return -errno;
-	uint64_t bytes = (uint64_t)st.st_size, data = file_data_bytes(fd, bytes);
-	uint64_t most = (JIT_PERFMAPS_BYTES_MAX - maps->bytes) / 2;
+	uint64_t bytes = (uint64_t)st.st_size, data = holes_data_bytes(fd, bytes);
 
-	bytes = data + (bytes - data) / JIT_PERFMAP_HOLES;
-	if (bytes > most)
+	bytes = data + (bytes - data) / JIT_FILE_HOLES;
+	maps->files.limit = JIT_FILES_BYTES_MAX;
+	if (bytes > fair_share_room(&maps->files, pid))
 		return -EDQUOT;
-	maps->bytes += bytes;
+	fair_share_take(&maps->files, pid, bytes);
 	return 0;
 }
 
-uint64_t jit_perfmaps_memory(struct jit_perfmaps *maps)
+uint64_t jit_perfmaps_memory(struct jit_perfmaps *maps, int32_t pid)
 {
-	if (!maps->memory_set)
-		maps->memory = memory_left() / 2;
-	maps->memory_set = true;
-	return maps->memory / 2;
+	if (!maps->memory.limit)
+		maps->memory.limit = memory_left() / 2 + 1;
+	return fair_share_room(&maps->memory, pid);
 }
 
-/* Reads a map into at most half of the memory that is left for all. */
-static int perfmaps_read(struct jit_perfmaps *maps, int fd, struct symbol_provider **ret_names,
-			 struct perfmap_stats *stats)
+/* Reads a map into the process's share of the memory. */
+static int perfmaps_read(struct jit_perfmaps *maps, int32_t pid, int fd,
+			 struct symbol_provider **ret_names, struct perfmap_stats *stats)
 {
+	uint64_t room = jit_perfmaps_memory(maps, pid);
 	struct parse_error err;
-	int r = perfmaps_charge(maps, fd);
+	int r = jit_perfmaps_charge(maps, pid, fd);
 
 	if (r)
 		return r;
-	if (jit_perfmaps_memory(maps) < JIT_PERFMAP_MEMORY_MIN)
+	if (room < JIT_PERFMAP_MEMORY_MIN)
 		return -ENOSPC;
-	r = perfmap_load(fd, jit_perfmaps_memory(maps), ret_names, stats, &err);
-	maps->memory -= stats->memory_bytes;
+	r = perfmap_load(fd, room, ret_names, stats, &err);
+	fair_share_take(&maps->memory, pid, stats->memory_bytes);
 	return r;
 }
 
@@ -134,11 +144,14 @@ int jit_perfmaps_load(struct jit_perfmaps *maps, int32_t pid, struct jit_damage 
 		r = perfmaps_open_ended(maps, pid, &fd);
 	map.found = !r;
 	if (!r)
-		r = perfmaps_read(maps, fd, &map.names, &stats);
+		r = perfmaps_read(maps, pid, fd, &map.names, &stats);
 	if (r == -ENOMEM)
 		return r;
 	if (r)
 		map.why = perfmaps_reason(r);
+	else if (stats.no_answer)
+		map.why = "only the start of its perf map was read: the search for holes in a "
+			  "file did not end; end the process that keeps the file locked";
 	else if (stats.cut_bytes)
 		map.why = "only the end of its perf map was read, because too little memory is "
 			  "left; free some, or raise the limit of the container";

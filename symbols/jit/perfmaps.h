@@ -1,11 +1,12 @@
 /*
  * Finds, checks and loads the perf maps of processes on the machine of the recording. Limits hold
- * for all of them together, so that hostile or huge maps leave room for others. Names of jitdumps
- * and recorded methods take from the same memory.
+ * for all of them together, and each process has its share (base/fair_share.h). Names of jitdumps
+ * and recorded methods take from the same memory, and the bytes of jitdumps count, too.
  */
 #ifndef SYMBOLS_JIT_PERFMAPS_H
 #define SYMBOLS_JIT_PERFMAPS_H
 
+#include "base/fair_share.h"
 #include "container/opener.h"
 #include "symbols/core/symbol.h"
 #include "symbols/jit/users.h"
@@ -18,10 +19,8 @@
 struct jit_perfmaps {
 	struct opener *opener;
 	struct jit_users *users;
-	uint64_t bytes;  /* of files, charged so far */
-	uint64_t memory; /* that further maps may take, once memory_set; before: half of what is
-			    left */
-	bool memory_set;
+	struct fair_share files;  /* bytes of files, also of jitdumps */
+	struct fair_share memory; /* limit 0: not set yet; then half of what is left */
 };
 
 /* A loaded perf map, or the reason for there being none. */
@@ -31,8 +30,17 @@ struct jit_perfmap {
 	bool found;      /* a map exists, and its runtime may add to it */
 };
 
-/* The memory that one more map, or one process's methods, may take: half of what is left. */
-uint64_t jit_perfmaps_memory(struct jit_perfmaps *maps);
+/*
+ * Charges a perf map or jitdump before it is read, for each process that has it. Returns 0;
+ * -EDQUOT: it exceeds the process's share, with JIT_FILES_EXCEED as the reason; -errno.
+ */
+int jit_perfmaps_charge(struct jit_perfmaps *maps, int32_t pid, int fd);
+#define JIT_FILES_EXCEED                                                                          \
+	"the perf maps and jitdumps of all processes exceed 16 GiB, or those of one process its " \
+	"share; truncate or remove the largest"
+
+/* The memory that a process's map and methods may still take. */
+uint64_t jit_perfmaps_memory(struct jit_perfmaps *maps, int32_t pid);
 
 /* Loads the perf map that a process has now. Counts in damage. Returns 0 or -ENOMEM. */
 int jit_perfmaps_load(struct jit_perfmaps *maps, int32_t pid, struct jit_damage *damage,

@@ -1,12 +1,15 @@
 #include "symbols/jit/pids.h"
 
+#include "container/ask.h"
 #include "container/proc.h"
 #include "symbols/jit/methods_file.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 void jit_pids_free(struct jit_pids *pids)
 {
@@ -36,27 +39,60 @@ static int pids_add_live(void *ctx, pid_t pid)
 	return pids_add(&pids->live, pid);
 }
 
-/* Adds the PIDs in the names of perf maps. */
-static int pids_add_perfmaps(struct jit_pids *pids)
+/* Entries of /tmp. Another process reads them, because a target may keep the directory locked. */
+struct pids_tmp {
+	int fd; /* -1: not open yet */
+	int len;
+	_Alignas(struct dirent64) char entries[ASK_BYTES - 16];
+};
+
+static int pids_ask_tmp(void *state)
 {
-	DIR *dir = opendir("/tmp");
-	struct dirent *e;
-	int r = 0;
+	struct pids_tmp *t = state;
 
-	if (!dir)
-		return errno == ENOENT ? 0 : -errno;
-	while (!r && (errno = 0, e = readdir(dir))) {
-		long pid;
-		int end = 0;
+	if (t->fd < 0)
+		t->fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	t->len = t->fd < 0 ? -1 : (int)getdents64(t->fd, t->entries, sizeof(t->entries));
+	return t->len < 0 ? -errno : 0;
+}
 
-		if (sscanf(e->d_name, "perf-%10ld.map%n", &pid, &end) == 1 && end &&
-		    !e->d_name[end])
-			r = pids_add(&pids->live, (int32_t)pid);
-	}
-	if (!r)
-		r = -errno;
-	closedir(dir);
-	return r;
+static void pids_drop_tmp(void *state)
+{
+	const struct pids_tmp *t = state;
+
+	if (t->fd >= 0)
+		close(t->fd);
+}
+
+static int pids_add_perfmap(struct jit_pids *pids, const char *name)
+{
+	long pid;
+	int end = 0;
+
+	if (sscanf(name, "perf-%10ld.map%n", &pid, &end) != 1 || !end || name[end])
+		return 0;
+	return pids_add(&pids->live, (int32_t)pid);
+}
+
+/* Adds the PIDs in the names of perf maps. Asks for the process pid. */
+static int pids_add_perfmaps(struct jit_pids *pids, int32_t pid)
+{
+	struct pids_tmp t = {.fd = -1};
+	int r;
+
+	do {
+		r = ask(pid, pids_ask_tmp, pids_drop_tmp, &t, sizeof(t));
+		if (r == -ETIME)
+			return r;
+		for (int at = 0; !r && at < t.len;) {
+			const struct dirent64 *e = (const void *)(t.entries + at);
+
+			r = pids_add_perfmap(pids, e->d_name);
+			at += e->d_reclen;
+		}
+	} while (!r && t.len);
+	pids_drop_tmp(&t);
+	return r == -ENOENT ? 0 : r;
 }
 
 static enum jit_pids_list pids_list_of(int error)
@@ -90,7 +126,7 @@ bool jit_pids_may_have_perfmap(struct jit_pids *pids, int32_t pid)
 			return true;
 		int r = proc_each_pid(pids_add_live, pids);
 
-		pids->lives = pids_list_of(r ? r : pids_add_perfmaps(pids));
+		pids->lives = pids_list_of(r ? r : pids_add_perfmaps(pids, pid));
 	}
 	return pids->lives == JIT_PIDS_UNREADABLE || hashmap_get(&pids->live, (uint32_t)pid) ||
 	       pids_is_elsewhere(pids, pid);

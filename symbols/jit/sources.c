@@ -18,8 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define JIT_LATER_NS (2 * NS_PER_S) /* tolerated difference between two clocks */
-#define JIT_MARKERS_MAX 16          /* mapped jitdumps of a process; older ones are not read */
+#define JIT_STARTS_NS (NS_PER_S / 10) /* what the start of a process is exact to, with room */
+#define JIT_LATER_NS (2 * NS_PER_S)   /* tolerated difference between two clocks */
+#define JIT_MARKERS_MAX 16            /* mapped jitdumps of a process; older ones are not read */
 
 struct jit_marker {
 	uint32_t file_pid, image;
@@ -32,6 +33,7 @@ struct jit_sources_process {
 	bool counted; /* struct jit_sources_options */
 	bool named;   /* names were looked up, not lines alone */
 	int32_t pid;
+	uint64_t mapped_ns;             /* as for jit_sources_pid_is_reused */
 	VEC(struct jit_marker) markers; /* oldest first */
 	struct symbol_provider *names;
 	struct jit_methods_file *file; /* header lines of the capture; NULL: there is none */
@@ -70,10 +72,8 @@ int jit_sources_new(const struct jit_sources_options *options, struct opener *op
 	s->users.dir_fd = options->capture_dir_fd;
 	s->users.foreign = options->foreign;
 	s->users.owner = options->owner;
-	s->perfmaps = (struct jit_perfmaps){.opener = opener,
-					    .users = &s->users,
-					    .memory = options->perfmap_memory,
-					    .memory_set = options->perfmap_memory};
+	s->perfmaps = (struct jit_perfmaps){
+		.opener = opener, .users = &s->users, .memory.limit = options->perfmap_memory};
 	s->open_image = open_image;
 	s->ctx = ctx;
 	*ret_sources = s;
@@ -92,6 +92,8 @@ void jit_sources_free(struct jit_sources *s)
 	vec_free(&s->processes);
 	jit_pids_free(&s->pids);
 	jit_users_free(&s->users);
+	fair_share_free(&s->perfmaps.files);
+	fair_share_free(&s->perfmaps.memory);
 	hashmap_free(&s->by_pid);
 	free(s);
 }
@@ -151,17 +153,27 @@ int jit_sources_add_jitdump(struct jit_sources *s, int32_t pid, uint32_t file_pi
 	return r ? r : vec_push(&p->markers, ((struct jit_marker){file_pid, image}));
 }
 
-bool jit_sources_pid_is_reused(const struct jit_sources *s, int32_t pid)
+bool jit_sources_pid_is_reused(struct jit_sources *s, int32_t pid, uint64_t mapped_ns)
 {
 	struct opener_process process;
+	const uint32_t *uid;
 	int root;
 
-	if (!s->opener || !s->options.recorded_until_ns ||
-	    opener_root(s->opener, pid, &root) == -ESRCH ||
-	    opener_process(s->opener, pid, &process))
+	if (!s->opener || opener_root(s->opener, pid, &root) == -ESRCH ||
+	    opener_process(s->opener, pid, &process) || process.ended)
 		return false;
-	uint64_t begin_ns =
-		clock_realtime_ns() - proc_age_ns(process.start_ticks, clock_boottime_ns());
+	uid = jit_users_uid(&s->users, pid);
+	if (uid && *uid != process.uid && *uid != process.rights_uid)
+		return true;
+	uint64_t now_ns = clock_monotonic_ns(),
+		 age_ns = proc_age_ns(process.start_ticks, clock_boottime_ns());
+
+	if (!s->options.untimed && mapped_ns && age_ns < now_ns &&
+	    now_ns - age_ns > mapped_ns + JIT_STARTS_NS)
+		return true;
+	if (!s->options.recorded_until_ns)
+		return false;
+	uint64_t begin_ns = clock_realtime_ns() - age_ns;
 
 	return begin_ns > s->options.recorded_until_ns &&
 	       begin_ns - s->options.recorded_until_ns > JIT_LATER_NS;
@@ -172,13 +184,18 @@ bool jit_sources_user(struct jit_sources *s, int32_t pid, uint32_t *ret_uid)
 	return jit_users_in_our_root(&s->users, pid, ret_uid);
 }
 
+bool jit_sources_in_other_root(struct jit_sources *s, int32_t pid)
+{
+	return jit_users_in_other_root(&s->users, pid);
+}
+
 /* Whether a process runs, so that its runtime may add to its jitdump or perf map. */
-static bool jit_is_running(const struct jit_sources *s, int32_t pid)
+static bool jit_is_running(struct jit_sources *s, const struct jit_sources_process *p)
 {
 	struct proc_status status;
 
-	return !proc_status(pid, &status) && status.state != 'Z' && status.state != 'X' &&
-	       !jit_sources_pid_is_reused(s, pid);
+	return !proc_status(p->pid, &status) && status.state != 'Z' && status.state != 'X' &&
+	       !jit_sources_pid_is_reused(s, p->pid, p->mapped_ns);
 }
 
 /* Loads the perf map that a process has now, if there is one. Returns 0 or -ENOMEM. */
@@ -188,7 +205,7 @@ static int jit_load_perfmap(struct jit_sources *s, struct jit_sources_process *p
 	struct jit_perfmap map = {0};
 	int r = 0;
 
-	if (!jit_sources_pid_is_reused(s, p->pid))
+	if (!jit_sources_pid_is_reused(s, p->pid, p->mapped_ns))
 		r = jit_perfmaps_load(&s->perfmaps, p->pid, &p->damage, &map);
 	names->perfmap = map.names;
 	names->open |= map.found;
@@ -216,18 +233,18 @@ static bool jit_belongs_to(const struct jit_sources *s, int32_t pid, uint32_t fi
 }
 
 /* Whether the runtime of a process still holds its jitdump open, or the file may be its own. */
-static bool jit_may_use_dump(struct jit_sources *s, int32_t pid, int fd)
+static bool jit_may_use_dump(struct jit_sources *s, const struct jit_sources_process *p, int fd)
 {
 	struct stat st;
 
-	return jit_is_running(s, pid) ||
-	       (!fstat(fd, &st) && jit_users_may_own(&s->users, pid, &st));
+	return jit_is_running(s, p) ||
+	       (!fstat(fd, &st) && jit_users_may_own(&s->users, p->pid, &st));
 }
 
-/* Lets more methods take half of the memory that is left. Returns what they have taken. */
-static uint64_t jit_limit_memory(struct jit_sources *s, struct jit_methods *m)
+/* Lets more methods take the process's share of the memory. Returns what they have taken. */
+static uint64_t jit_limit_memory(struct jit_sources *s, int32_t pid, struct jit_methods *m)
 {
-	jit_methods_limit_memory(m, jit_perfmaps_memory(&s->perfmaps));
+	jit_methods_limit_memory(m, jit_perfmaps_memory(&s->perfmaps, pid));
 	return jit_methods_taken(m);
 }
 
@@ -250,16 +267,20 @@ static int jit_load_marker(struct jit_sources *s, struct jit_sources_process *p,
 	names->open = true;
 	r = jitdump_peek(fd, &stats);
 	if (!r && (!jit_belongs_to(s, p->pid, marker->file_pid, stats.pid, ns_pid) ||
-		   !jit_may_use_dump(s, p->pid, fd)))
+		   !jit_may_use_dump(s, p, fd)))
 		r = -ENOENT;
 	if (r) {
 		damage->n[JIT_DUMPS_REFUSED]++;
 		return -ENOENT;
 	}
-	uint64_t before = jit_limit_memory(s, names->methods);
+	uint64_t before = jit_limit_memory(s, p->pid, names->methods);
 
-	r = jitdump_load(fd, names->methods, &dump, &stats, NULL);
-	s->perfmaps.memory -= jit_methods_taken(names->methods) - before;
+	r = jit_perfmaps_charge(&s->perfmaps, p->pid, fd);
+	if (r == -EDQUOT)
+		p->why = JIT_FILES_EXCEED;
+	if (!r)
+		r = jitdump_load(fd, names->methods, &dump, &stats, NULL);
+	fair_share_take(&s->perfmaps.memory, p->pid, jit_methods_taken(names->methods) - before);
 	damage->n[JIT_DUMPS_REFUSED] += r && r != -ENOMEM;
 	/* Even if it could not be read to its end: its methods so far were added. */
 	names->jitdump_stats = stats;
@@ -269,6 +290,7 @@ static int jit_load_marker(struct jit_sources *s, struct jit_sources_process *p,
 	s->stats.jitdumps++;
 	damage->n[JIT_DUMPS_UNTIMED] += stats.untimed;
 	damage->n[JIT_DUMP_BAD_RECORDS] += stats.bad;
+	damage->n[JIT_DUMP_BAD_TABLES] += stats.bad_tables;
 	return 0;
 }
 
@@ -315,10 +337,10 @@ static int jit_load_capture(struct jit_sources *s, struct jit_sources_process *p
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		return -ENOMEM;
-	uint64_t before = jit_limit_memory(s, m);
+	uint64_t before = jit_limit_memory(s, p->pid, m);
 
 	r = jit_methods_read(s->options.capture_dir_fd, p->pid, m, file, NULL);
-	s->perfmaps.memory -= jit_methods_taken(m) - before;
+	fair_share_take(&s->perfmaps.memory, p->pid, jit_methods_taken(m) - before);
 	if (r)
 		p->why = jit_reason_not_read(r);
 	s->stats.captures += !r;
@@ -345,7 +367,7 @@ static int jit_load(struct jit_sources *s, struct jit_sources_process *p)
 	 * thousands of ended processes that have none.
 	 */
 	bool may_write = live && !(p->file && p->file->way[0]) &&
-			 (may_have_perfmap || p->markers.len) && jit_is_running(s, p->pid);
+			 (may_have_perfmap || p->markers.len) && jit_is_running(s, p);
 	if (live)
 		r = jit_load_jitdump(s, p, ns_pid, &names);
 	if (!r && may_have_perfmap)
@@ -374,13 +396,14 @@ static int jit_load(struct jit_sources *s, struct jit_sources_process *p)
 	return r;
 }
 
-static int jit_provider(struct jit_sources *s, int32_t pid, bool named,
+static int jit_provider(struct jit_sources *s, int32_t pid, uint64_t mapped_ns, bool named,
 			struct symbol_provider **ret_names)
 {
 	struct jit_sources_process *p;
 	int r = jit_sources_process(s, pid, &p);
 
 	if (!r && !p->loaded) {
+		p->mapped_ns = mapped_ns;
 		r = jit_load(s, p);
 		p->loaded = !r;
 		p->damage.n[JIT_DUMPS_EARLY] += !r && jit_names_stats(p->names).jitdump_early;
@@ -392,9 +415,10 @@ static int jit_provider(struct jit_sources *s, int32_t pid, bool named,
 	return r;
 }
 
-int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_names)
+int jit_sources_provider(struct jit_sources *s, int32_t pid, uint64_t mapped_ns,
+			 struct symbol_provider **ret_names)
 {
-	return jit_provider(s, pid, true, ret_names);
+	return jit_provider(s, pid, mapped_ns, true, ret_names);
 }
 
 bool jit_sources_was_open(const struct jit_sources *s, int32_t pid)
@@ -404,16 +428,18 @@ bool jit_sources_was_open(const struct jit_sources *s, int32_t pid)
 	return place && s->processes.v[*place].open;
 }
 
-bool jit_sources_has_closed(const struct jit_sources *s, int32_t pid)
+bool jit_sources_has_closed(struct jit_sources *s, int32_t pid)
 {
-	return jit_sources_was_open(s, pid) && !jit_is_running(s, pid);
+	const uint32_t *place = hashmap_get(&s->by_pid, (uint32_t)pid);
+
+	return place && s->processes.v[*place].open && !jit_is_running(s, &s->processes.v[*place]);
 }
 
-int jit_sources_lines(struct jit_sources *s, int32_t pid, const struct jit_lines_files *files,
-		      struct line_source **ret_source)
+int jit_sources_lines(struct jit_sources *s, int32_t pid, uint64_t mapped_ns,
+		      const struct jit_lines_files *files, struct line_source **ret_source)
 {
 	struct symbol_provider *names;
-	int r = jit_provider(s, pid, false, &names);
+	int r = jit_provider(s, pid, mapped_ns, false, &names);
 
 	return r ? r : jit_lines_open(names, files, ret_source);
 }

@@ -64,13 +64,16 @@ void jit_sources_free(struct jit_sources *s);
 int jit_sources_add_jitdump(struct jit_sources *s, int32_t pid, uint32_t file_pid, uint32_t image);
 
 /*
- * Whether a process got its PID after the recording, so that its files and maps belong to another
- * program.
+ * Whether the process that has this PID now is another one than the recorded one. It began after
+ * the recording, or after the recorded one mapped an image at mapped_ns (0: not known), or belongs
+ * to another user.
  */
-bool jit_sources_pid_is_reused(const struct jit_sources *s, int32_t pid);
+bool jit_sources_pid_is_reused(struct jit_sources *s, int32_t pid, uint64_t mapped_ns);
 
 /* As jit_users_in_our_root, for the recording. */
 bool jit_sources_user(struct jit_sources *s, int32_t pid, uint32_t *ret_uid);
+/* As jit_users_in_other_root. */
+bool jit_sources_in_other_root(struct jit_sources *s, int32_t pid);
 
 /*
  * Whether the runtime of a process could still add names when its jitdump or perf map was read.
@@ -79,7 +82,7 @@ bool jit_sources_user(struct jit_sources *s, int32_t pid, uint32_t *ret_uid);
 bool jit_sources_was_open(const struct jit_sources *s, int32_t pid);
 
 /* Whether that process has ended since, so that all its names can be read. */
-bool jit_sources_has_closed(const struct jit_sources *s, int32_t pid);
+bool jit_sources_has_closed(struct jit_sources *s, int32_t pid);
 
 /* Whether the recording holds captured methods of a process. */
 bool jit_sources_has_capture(struct jit_sources *s, int32_t pid);
@@ -98,16 +101,18 @@ const char *jit_sources_way(const struct jit_sources *s, int32_t pid);
 
 /*
  * Gets the provider of names for a process's code; *ret_names NULL: there is none. Valid as long as
- * s. Returns 0 or -ENOMEM.
+ * s. mapped_ns: when it mapped the first code, as for jit_sources_pid_is_reused. Returns 0 or
+ * -ENOMEM.
  */
-int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_names);
+int jit_sources_provider(struct jit_sources *s, int32_t pid, uint64_t mapped_ns,
+			 struct symbol_provider **ret_names);
 
 /*
  * Opens the lines of a process's code. The caller frees *ret_source before s; files as for
  * jit_lines_open. Returns 0; -ENOENT: there are none; -ENOMEM.
  */
-int jit_sources_lines(struct jit_sources *s, int32_t pid, const struct jit_lines_files *files,
-		      struct line_source **ret_source);
+int jit_sources_lines(struct jit_sources *s, int32_t pid, uint64_t mapped_ns,
+		      const struct jit_lines_files *files, struct line_source **ret_source);
 
 struct jit_sources_stats jit_sources_stats(const struct jit_sources *s);
 

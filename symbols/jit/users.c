@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "container/rights.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,25 +11,39 @@
 
 int jit_users_add(int dir_fd, const struct jit_user *users, size_t n)
 {
-	AUTO_CLOSE int fd = openat(dir_fd, JIT_USERS_FILE,
-				   O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	AUTO_CLOSE int fd = -1;
+	int r = file_open_to_write(dir_fd, JIT_USERS_FILE, O_WRONLY | O_APPEND | O_CREAT, &fd);
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st))
+	if (r)
+		return r;
+	if (fstat(fd, &st))
 		return -errno;
 	if ((uint64_t)st.st_size / sizeof(*users) + n > JIT_USERS_MAX)
 		return -E2BIG;
 	return file_write_all(fd, users, n * sizeof(*users));
 }
 
+static int users_put_root(struct hashmap *root, const struct jit_user *user, bool has)
+{
+	if (has)
+		return hashmap_put(root, user->pid, user->uid);
+	hashmap_remove(root, user->pid);
+	return 0;
+}
+
 static int users_put(struct jit_users *users, const struct jit_user *user)
 {
-	int r = hashmap_put(&users->uids, user->pid, user->uid);
+	bool is_known = user->uid != RIGHTS_NOBODY;
+	int r = 0;
 
-	if (!r && user->our_root)
-		return hashmap_put(&users->our_root, user->pid, user->uid);
-	hashmap_remove(&users->our_root, user->pid);
-	return r;
+	if (is_known)
+		r = hashmap_put(&users->uids, user->pid, user->uid);
+	else
+		hashmap_remove(&users->uids, user->pid);
+	if (!r)
+		r = users_put_root(&users->our_root, user, user->our_root && is_known);
+	return r ? r : users_put_root(&users->other_root, user, user->other_root);
 }
 
 /* Without the file, no process has a known user. */
@@ -60,6 +75,13 @@ bool jit_users_in_our_root(struct jit_users *users, int32_t pid, uint32_t *ret_u
 	return uid;
 }
 
+bool jit_users_in_other_root(struct jit_users *users, int32_t pid)
+{
+	users_read(users);
+	return pid ? hashmap_get(&users->other_root, (uint32_t)pid) != NULL
+		   : users->other_root.len > 0;
+}
+
 const uint32_t *jit_users_uid(struct jit_users *users, int32_t pid)
 {
 	if (users->foreign)
@@ -80,4 +102,5 @@ void jit_users_free(struct jit_users *users)
 {
 	hashmap_free(&users->uids);
 	hashmap_free(&users->our_root);
+	hashmap_free(&users->other_root);
 }

@@ -64,9 +64,10 @@ static char *demangle_ocaml(const char *name)
 	return text;
 }
 
-/* CPU time for one name, and the work that a name counts as if it takes longer */
+/* CPU time for one name; what it counts as work; and what does not count. Most take some us. */
 #define NAME_CPU_NS 50000000
 #define NAME_WORK ((uint64_t)64 << 20)
+#define NAME_FREE_NS 1000000
 /* Shorter names end soon: the library visits a part at most 2^(bytes of the name / 4) times. */
 #define TIMED_NAME_MIN 64
 
@@ -142,6 +143,18 @@ static bool begin_time(timer_t *ret_timer)
 	return true;
 }
 
+static void end_time(timer_t timer, bool late)
+{
+	struct itimerspec left;
+	uint64_t took_ns = NAME_CPU_NS;
+
+	if (!late && !timer_gettime(timer, &left))
+		took_ns -= (uint64_t)left.it_value.tv_nsec;
+	timer_delete(timer);
+	if (took_ns > NAME_FREE_NS)
+		elf_budget_worked(took_ns * NAME_WORK / NAME_CPU_NS);
+}
+
 /*
  * Whether a C++ name may have packs, sizeof... or templates in the type of a conversion. Only these
  * make the library visit parts again and again.
@@ -180,9 +193,7 @@ static char *demangle_with(demangle_fn *fn, const char *name, int options, uint6
 	bool done = write_text(fn, name, options, &t);
 
 	if (timed)
-		timer_delete(timer);
-	if (t.late)
-		elf_budget_worked(NAME_WORK);
+		end_time(timer, t.late);
 	*made_bytes += t.chars.len;
 	if (!done) {
 		vec_free(&t.chars);

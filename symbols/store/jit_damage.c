@@ -10,6 +10,7 @@ static const char *const jit_damage_words[JIT_DAMAGE_KINDS][2] = {
 	[JIT_DUMPS_EARLY] = {"jitdumps_early", "jitdumps_stopped_early"},
 	[JIT_DUMPS_UNTIMED] = {"jitdumps_untimed", "jitdumps_without_times"},
 	[JIT_DUMP_BAD_RECORDS] = {"jitdump_bad", "jitdump_bad_records"},
+	[JIT_DUMP_BAD_TABLES] = {"jitdump_bad_tables", "jitdump_bad_line_tables"},
 	[JIT_METHODS_LEFT_OUT] = {"methods_left_out", "methods_left_out"},
 };
 

@@ -10,10 +10,11 @@ enum jit_damage_kind {
 	JIT_PERFMAP_BYTES_CUT, /* of maps that would take too much memory */
 	JIT_CAPTURE_BAD_LINES,
 	JIT_CAPTURES_CUT,  /* profcpu was killed while it wrote them */
-	JIT_DUMPS_REFUSED, /* of another process, not a jitdump, damaged, or too many */
+	JIT_DUMPS_REFUSED, /* of another process, not a jitdump, damaged, too large, or too many */
 	JIT_DUMPS_EARLY,   /* stopped early, so other sources are preferred */
 	JIT_DUMPS_UNTIMED, /* with another clock */
 	JIT_DUMP_BAD_RECORDS,
+	JIT_DUMP_BAD_TABLES,  /* of lines; V8 damages some of each process */
 	JIT_METHODS_LEFT_OUT, /* of captures and jitdumps, which would take too much memory */
 	JIT_DAMAGE_KINDS
 };

@@ -1,9 +1,9 @@
 #include "symbols/store/lookup_cache.h"
 
 #include "base/hash.h"
+#include "base/printable.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define LOOKUP_IDS_MAX ((size_t)INT32_MAX)
@@ -23,6 +23,8 @@ void lookup_cache_free(struct lookup_cache *cache)
 	hashmap_free(&cache->symbol_ids);
 	hashmap_free(&cache->entry_ids);
 	hashmap_free(&cache->process_ids);
+	fair_share_free(&cache->names);
+	fair_share_free(&cache->line_bytes);
 	*cache = (struct lookup_cache){0};
 }
 
@@ -155,23 +157,20 @@ int lookup_cache_symbol(struct lookup_cache *cache, const struct lookup_cache_sy
 
 int lookup_cache_name(struct lookup_cache *cache, const char *name, size_t len, uint32_t *ret_name)
 {
-	static const size_t hash_len = 8;
-	char cut[LOOKUP_NAME_MAX + 1];
-	uint64_t bytes;
+	char shown[LOOKUP_NAME_MAX];
+	bool cut;
 
 	if (len > LOOKUP_NAME_MAX) {
-		memcpy(cut, name, LOOKUP_NAME_MAX - hash_len);
-		snprintf(cut + LOOKUP_NAME_MAX - hash_len, hash_len + 1, "%08x",
-			 (uint32_t)hash_bytes(name, len));
-		name = cut;
-		len = LOOKUP_NAME_MAX;
+		len = printable_copy_distinct(name, len, LOOKUP_NAME_MAX, shown, &cut);
+		name = shown;
 	}
-	bytes = cache->names_bytes + len + LOOKUP_SYMBOL_BYTES;
-	if (cache->names_max && bytes > cache->names_max) {
+	uint64_t bytes = len + LOOKUP_SYMBOL_BYTES;
+
+	if (bytes > fair_share_room(&cache->names, cache->taker)) {
 		cache->left_out++;
 		return -ENOSPC;
 	}
-	cache->names_bytes = bytes;
+	fair_share_take(&cache->names, cache->taker, bytes);
 	return intern_put(&cache->texts, name, len, ret_name);
 }
 

@@ -8,12 +8,14 @@
 #ifndef SYMBOLS_STORE_LOOKUP_CACHE_H
 #define SYMBOLS_STORE_LOOKUP_CACHE_H
 
+#include "base/fair_share.h"
 #include "base/hashmap.h"
 #include "base/intern.h"
 #include "base/vec.h"
 #include "elf/build_id.h"
 #include "elf/segments.h"
 #include "symbols/core/image_key.h"
+#include "symbols/core/symbol.h"
 #include "symbols/store/line_cache.h"
 
 #include <stdbool.h>
@@ -37,14 +39,17 @@ enum image_reason {
 	IMAGE_REASON_NO_DBG,       /* stripped .NET native AOT: its publish made a debug file */
 	IMAGE_REASON_FILE_SYSTEM,  /* on one that may never answer */
 	IMAGE_REASON_MEMORY,       /* too little memory is left for its symbols */
+	IMAGE_REASON_NO_ANSWER,    /* the lookup of its path did not end */
+	IMAGE_REASON_DEBUG_DENIED, /* stripped, and access to its debug file is denied */
 	IMAGE_REASONS,
 };
 
 struct lookup_cache_image {
 	struct image_key key;
 	/*
-	 * Its source, or a part of it, could not be read: when the results were stored (wanted), or
-	 * in this run (unread). Addresses without a result are then looked up again.
+	 * Addresses lack names because its source, or a part of it, could not be read: when the
+	 * results were stored (wanted), or in this run (unread). Those without a result, or without
+	 * a name, are then looked up again.
 	 */
 	bool wanted, unread;
 	bool lineless;     /* lines were looked up; it has none */
@@ -117,11 +122,12 @@ struct lookup_cache {
 	uint64_t unkept;
 	bool full;          /* no image is added */
 	size_t entries_max; /* for lookup_cache_put; 0: no limit */
-	/* Bytes of symbols, with LOOKUP_SYMBOL_BYTES for each; for lookup_cache_name; 0: no limit
-	 */
-	uint64_t names_max, names_bytes;
-	uint64_t left_out;  /* symbols that were left out */
-	uint64_t bytes_max; /* for lookup_cache_fits; 0: no limit */
+	/* Bytes of symbols, with LOOKUP_SYMBOL_BYTES for each; for lookup_cache_name */
+	struct fair_share names;
+	struct fair_share line_bytes; /* of lines, with their texts */
+	int32_t taker;                /* PID that the next names and lines count for */
+	uint64_t left_out;            /* symbols and lines that were left out */
+	uint64_t bytes_max;           /* for lookup_cache_fits; 0: no limit */
 };
 
 /* Whether the tables take at most half of bytes_max: each may double when it grows. */
@@ -136,9 +142,9 @@ int lookup_cache_symbol(struct lookup_cache *cache, const struct lookup_cache_sy
 			uint32_t *ret_symbol);
 
 /*
- * Interns the name of one more symbol. A name over LOOKUP_NAME_MAX is cut to this size, with a hash
- * of the whole name at its end. Returns 0, -ENOMEM, -E2BIG; -ENOSPC: it has no room, and is
- * counted.
+ * Interns the name of one more symbol. A name over LOOKUP_NAME_MAX is cut to this size by
+ * printable_copy_distinct. Returns 0, -ENOMEM, -E2BIG; -ENOSPC: the process has taken its
+ * share, and the name is counted.
  */
 #define LOOKUP_NAME_MAX ((size_t)16 << 10)
 int lookup_cache_name(struct lookup_cache *cache, const char *name, size_t len, uint32_t *ret_name);
@@ -167,6 +173,12 @@ static inline bool lookup_cache_is_timed(const struct lookup_cache *cache, uint3
 {
 	return symbol != LOOKUP_NONE && (cache->symbols.v[symbol].from_ns ||
 					 cache->symbols.v[symbol].until_ns != UINT64_MAX);
+}
+
+/* Whether a result is a name. */
+static inline bool lookup_cache_is_named(const struct lookup_cache *cache, uint32_t symbol)
+{
+	return symbol != LOOKUP_NONE && cache->symbols.v[symbol].source != SYMBOL_BOUNDS;
 }
 
 /*

@@ -3,8 +3,9 @@
  * symbol sources gives the same names from it. store_read.h reads it.
  *
  * The file is text, one record a line, with fields separated by one blank. Numbers are lower-case
- * hexadecimal unless stated otherwise. Names end their line and may hold blanks. Bytes below 0x20,
- * 0x7f and backslash in names are written \xHH. "Above" means the last record of that kind.
+ * hexadecimal unless stated otherwise. Names end their line and may hold blanks. Tabs, backslashes
+ * and other bytes that printable_copy escapes are written \xHH in names. "Above" means the last
+ * record of that kind.
  *
  *	profcpu-symbols 2
  *		The format. Format 1 has no text, lines, of and lineless.

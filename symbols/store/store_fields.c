@@ -1,26 +1,37 @@
 #include "symbols/store/store_fields.h"
 
+#include "base/printable.h"
+
 #include <errno.h>
 #include <string.h>
 
 void store_text_put_name(struct outbuf *out, const char *name, size_t len)
 {
-	const unsigned char *p = (const unsigned char *)name;
+	const char *end = name + len;
 
-	for (size_t i = 0; i < len; i++) {
-		if (p[i] < 0x20 || p[i] == 0x7f || p[i] == '\\')
-			outbuf_printf(out, "\\x%02x", p[i]);
-		else
-			outbuf_char(out, (char)p[i]);
+	while (name < end) {
+		size_t n = 0;
+
+		while (name + n < end && name[n] != '\\' && name[n] != '\t')
+			n++;
+		outbuf_printable(out, name, n, 4 * n);
+		name += n;
+		if (name < end)
+			outbuf_printf(out, "\\x%02x", *name++);
 	}
 	outbuf_char(out, '\n');
 }
 
 void store_text_put_field(struct outbuf *out, const char *text)
 {
+	bool plain = text && printable_is(text, strlen(text));
+
 	/* Keep it one word, whoever made the text. */
-	for (size_t i = 0; text && text[i]; i++)
-		outbuf_char(out, (unsigned char)text[i] > 0x20 && text[i] != 0x7f ? text[i] : '_');
+	for (size_t i = 0; text && text[i]; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		outbuf_char(out, c > 0x20 && (plain || c < 0x7f) ? text[i] : '_');
+	}
 	if (!text || !*text)
 		outbuf_char(out, '-');
 	outbuf_char(out, ' ');

@@ -1,7 +1,7 @@
 /*
  * Splits and escapes lines of the text files in a recording's symbols/. A line has fields separated
- * by one blank, hexadecimal numbers, and a name at the end. Control characters and backslashes in a
- * name are written \xNN. store.h lists the kinds of line.
+ * by one blank, hexadecimal numbers, and a name at the end. In a name, tabs, backslashes and bytes
+ * that printable_copy escapes are written \xNN. store.h lists the kinds of line.
  */
 #ifndef SYMBOLS_STORE_STORE_FIELDS_H
 #define SYMBOLS_STORE_STORE_FIELDS_H
@@ -30,7 +30,10 @@ int store_text_hex(char **p, uint64_t *ret_x);
  */
 int store_text_name(char *p, size_t *ret_len);
 
-/* Writes a field and a blank; "-" for NULL or "". */
+/*
+ * Writes a field and a blank; "-" for NULL or "". Blanks and bytes that printable_copy would escape
+ * become "_".
+ */
 void store_text_put_field(struct outbuf *out, const char *text);
 
 /*

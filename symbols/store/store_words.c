@@ -21,6 +21,8 @@ static const char *const store_reasons[IMAGE_REASONS] = {
 	[IMAGE_REASON_NO_DBG] = "no-dbg",
 	[IMAGE_REASON_FILE_SYSTEM] = "file-system",
 	[IMAGE_REASON_MEMORY] = "memory",
+	[IMAGE_REASON_NO_ANSWER] = "no-answer",
+	[IMAGE_REASON_DEBUG_DENIED] = "debug-denied",
 };
 
 const char *store_word_kind(enum image_kind kind)

@@ -165,6 +165,16 @@ static int take_symbol(struct loading *l, Elf64_Sym *sym, uint8_t source)
 			  0);
 }
 
+/* Takes memory for so many symbols, until they are sorted. */
+static int take_symbols(struct loading *l, uint64_t n)
+{
+	uint64_t bytes = n * SYMBOL_BYTES_READING;
+	int r = elf_budget_take_briefly(ELF_BUDGET_SYMBOLS, bytes);
+
+	l->taken += r ? 0 : bytes;
+	return r;
+}
+
 static int take(struct loading *l, uint64_t bytes)
 {
 	int r = elf_budget_take(ELF_BUDGET_SYMBOLS, bytes);
@@ -208,7 +218,7 @@ static int load_table(struct loading *l, const struct elf_section *section, uint
 	int error = read_table(l, f, section, ret_symbols, ret_strings);
 
 	if (!error)
-		error = take(l, n * SYMBOL_BYTES_READING);
+		error = take_symbols(l, n);
 	if (error)
 		return error;
 	const unsigned char *data = *ret_symbols;
@@ -312,7 +322,7 @@ static int add_slots(struct loading *l, const struct elf_section *dynsym,
 	if (!error)
 		error = read_section(l, f, relocs, &rels);
 	if (!error)
-		error = take(l, relocs->bytes / step * SYMBOL_BYTES_READING);
+		error = take_symbols(l, relocs->bytes / step);
 	slot_sizes(f, plt, &at, &slot);
 	at += plt->file_off;
 	for (uint64_t i = 0; !error && i < relocs->bytes / step; i++, at += slot) {

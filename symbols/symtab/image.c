@@ -65,6 +65,7 @@ static int make_image(const struct elf_file *f, const char *path, const struct o
 	bool has_debug = !error;
 
 	image->symbols_error = error == -E2BIG ? error : 0;
+	image->debug_denied = error == -EACCES;
 
 	if (error != -ENOMEM)
 		error = load_symbols(image, f, has_debug ? &debug : NULL, source);

@@ -28,6 +28,8 @@ struct image {
 	bool is_elf;     /* false: another format, nothing is known */
 	bool has_symtab; /* in the image itself */
 	bool native_aot; /* .NET code that was compiled ahead of time */
+	/* There is a debug file, but the target may not read it. */
+	bool debug_denied;
 	/* enum debug_file_place: the place of the debug file, if there is one */
 	int debug_place;
 	unsigned char *strings[2]; /* private: memory of the symbols' names */
@@ -51,7 +53,7 @@ int image_open(const struct elf_file *file, const char *path, const struct opene
 /*
  * Opens an absent image through its debug file, found by build id. The caller passes the image's
  * own segments, because a debug file's have no file offsets. For path and roots see image_open.
- * Returns 0, -ENOENT (no debug file) or -ENOMEM.
+ * Returns 0, -ENOENT (no debug file), -EACCES (no rights to read it) or -ENOMEM.
  */
 int image_open_debug(const struct build_id *id, const char *path, const struct opener_place *roots,
 		     size_t nroots, const struct elf_segment *segments, size_t nsegments,

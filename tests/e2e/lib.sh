@@ -5,6 +5,7 @@ set -u
 : "${PROFCPU:?run it through tests/run}" "${BUILD:?}" "${TESTS:?}" "${ROOT:?}"
 export LC_ALL=C
 T=$(mktemp -d "${TMPDIR:-/tmp}/profcpu-test.XXXXXX")
+chmod 755 "$T" # processes that have ended get only files that everybody may read
 cd "$T" || exit 1
 # Names come from this machine alone, so debug files downloaded by other runs change nothing.
 export XDG_CACHE_HOME=$T/.cache DOTNET_SYMBOL_SERVER='' DEBUGINFOD_URLS=''

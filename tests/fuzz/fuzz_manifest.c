@@ -35,7 +35,7 @@ static bool is_ascii(const uint8_t *data, size_t size)
 static void write_and_read(const struct recording_manifest *m, struct recording_manifest *ret_again)
 {
 	if (recording_manifest_write(fuzz_dir(), m) ||
-	    recording_manifest_read(fuzz_dir(), ret_again, NULL))
+	    recording_manifest_read(fuzz_dir(), ret_again, NULL, NULL))
 		abort();
 }
 

@@ -54,7 +54,7 @@ static void read_debug(const struct pe_file *file)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct pe_file file = {memfd_create("image", MFD_CLOEXEC), 0, size};
-	struct r2r_assembly_opener beside = {open_itself, &file};
+	struct r2r_assembly_opener beside = {.open = open_itself, .ctx = &file};
 	struct symbol_provider *p = NULL;
 
 	if (file.fd < 0 || file_write_all(file.fd, data, size))

@@ -1,8 +1,10 @@
 /*
  * A FUSE file system of type fuse.test with one file, FILE below DIR. With "silent" it never
- * answers a request. Ends on SIGTERM.
+ * takes a request. While SWITCH exists, it takes reads of the file but does not answer. Ends on
+ * SIGTERM.
  *
- * usage: fuse_mount DIR FILE | fuse_mount DIR silent   FILE: a program to show as DIR/program
+ * usage: fuse_mount DIR FILE [SWITCH] | fuse_mount DIR silent   FILE: a program to show as
+ * DIR/program
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +21,7 @@
 #define REQUEST_BYTES ((size_t)1 << 20)
 
 static int fuse_fd, file_fd;
+static const char *no_reads; /* SWITCH, or NULL */
 
 static void answer(const struct fuse_in_header *in, int error, const void *data, size_t bytes)
 {
@@ -84,7 +87,8 @@ static void handle(const struct fuse_in_header *in)
 		answer(in, 0, &opened, sizeof(opened));
 		break;
 	case FUSE_READ:
-		read_file(in, arg);
+		if (!no_reads || access(no_reads, F_OK))
+			read_file(in, arg);
 		break;
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:
@@ -105,11 +109,12 @@ int main(int argc, char **argv)
 	int silent = argc == 3 && !strcmp(argv[2], "silent");
 
 	fuse_fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	file_fd = argc == 3 && !silent ? open(argv[2], O_RDONLY | O_CLOEXEC) : -1;
+	file_fd = argc >= 3 && !silent ? open(argv[2], O_RDONLY | O_CLOEXEC) : -1;
 	snprintf(options, sizeof(options),
 		 "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions",
 		 fuse_fd);
-	if (argc != 3 || !request || (file_fd < 0 && !silent) ||
+	no_reads = argc == 4 ? argv[3] : NULL;
+	if (argc < 3 || argc > 4 || !request || (file_fd < 0 && !silent) ||
 	    mount("test", argv[1], "fuse.test", MS_NOSUID, options)) {
 		fprintf(stderr, "usage: fuse_mount DIR FILE|silent: %s\n", strerror(errno));
 		return 77;

@@ -64,7 +64,7 @@ static int open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 /* path must outlive the result. */
 static int open_image(char *path, struct symbol_provider **ret_symbols, bool *ret_bundle)
 {
-	struct r2r_assembly_opener beside = {open_beside, path};
+	struct r2r_assembly_opener beside = {.open = open_beside, .ctx = path};
 	struct parse_error err = {0};
 	struct pe_file file = {.fd = -1};
 	int error = open_file(path, &file);

@@ -101,7 +101,7 @@ gives 1 'cannot (write to stdout|print the report)' sh -c "'$PROFCPU' postproces
 # Only enough descriptors for the events: the error comes before the recording, and the suggested limit suffices.
 start_shares 60
 "$BUILD/helpers/record_main" -q -p "$SHARES_PID" -d 0.1 -o few >out 2>err || fail "$(cat err)"
-few=$(($(sed -n 's/^descriptors //p' out) + 14))
+few=$(($(sed -n 's/^descriptors //p' out) + 16))
 rm -r few
 (ulimit -n $few && gives 1 "error: cannot record: the limit of $few open files .* or more \\(ulimit -n\\)" \
 	"$PROFCPU" collect -q -p "$SHARES_PID" -d 20 -o few) || exit 1

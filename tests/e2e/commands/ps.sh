@@ -31,6 +31,19 @@ secret=$!
 for _ in $(seq 50); do [ "$(cat "/proc/$secret/comm")" = sleep ] && break; sleep 0.1; done
 "$PROFCPU" ps 2>/dev/null | grep -q word && fail "arguments are shown"
 "$PROFCPU" ps --args 2>/dev/null | grep -q 'sleep: pass?word 1001' || fail "arguments are missing or not escaped"
+# The table cuts a long command line; scripts get it whole.
+python3 -c 'import os; os.execvp("sleep", ["é" * 30001] + ["1003"])' &
+pids+=($!)
+long=$!
+for _ in $(seq 50); do [ "$(cat "/proc/$long/comm")" = sleep ] && break; sleep 0.1; done
+"$PROFCPU" ps --args 2>/dev/null >"$dir/long"
+grep "^ *$long " "$dir/long" | grep -q 'sleep: ?*\.\.\.$' || fail "no row of a long command line"
+[ "$(grep "^ *$long " "$dir/long" | wc -c)" -le 4300 ] || fail "a command line is not cut"
+"$PROFCPU" ps --args --json 2>/dev/null | python3 -c '
+import json, sys
+text = [p for p in json.load(sys.stdin)["processes"] if p["pid"] == int(sys.argv[1])][0]["arguments"]
+assert text == "é" * 30001 + " 1003", text[-10:]
+' "$long" || fail "--json: a long command line is not whole"
 "$PROFCPU" ps --json 2>/dev/null | python3 -c '
 import json, sys
 l = json.load(sys.stdin)

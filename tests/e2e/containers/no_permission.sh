@@ -64,6 +64,11 @@ if [ "$paranoid" -le 2 ]; then
 	survives "${nobody[@]}" "$T/profcpu" collect -F 199 -o "$T/ours/among" -- sh -c "$T/shares 0.3; $T/shares_unread 2; exit 0" # longer than a round, so that its name can be read
 	grep -q '^profcpu: warning: process [0-9]* ([a-z_]*): no longer sampled: executed a program' "$T/refused" || fail "the child is not reported: $(cat "$T/refused")"
 	grep -q ';main;.*alpha_leaf' "$T/ours/among/folded_stacks.out" || fail "the other child has no samples"
+	# Root has all rights, but the kernel removes its events too if the process belongs to another user.
+	start loop "${nobody[@]}" sh -c "while :; do '$T/shares_unread' 0.1; done"
+	survives "$T/profcpu" collect -F 199 -d 2 -p "$STARTED" -o "$T/root-loop"
+	stop "$STARTED"
+	grep -q 'no longer sampled: .* is not readable; record the whole machine (-a)$' "$T/refused" || fail "as root: wrong remedy: $(cat "$T/refused")"
 fi
 
 # A directory that is not writable.

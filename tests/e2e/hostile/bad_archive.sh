@@ -139,10 +139,11 @@ survives "$PROFCPU" postprocess -q -o "$T/out/outputs" "$T/cut.tar"
 "$PROFCPU" fold "$T/out/outputs/prof.tar.gz" >"$T/again" 2>"$T/err" || fail "exit $?, although nothing is missing: $(cat "$T/err")"
 [ ! -s "$T/err" ] || fail "$(cat "$T/err")"
 cmp "$T/again" "$T/whole" || fail "stacks differ after new outputs"
-if command -v bzip2 >/dev/null; then
-	gzip -dc "$T/rec/prof.tar.gz" | bzip2 >"$T/rec.tar.bz2"
-	"$PROFCPU" fold "$T/rec.tar.bz2" | cmp - "$T/whole" || fail "stacks differ with bzip2"
-fi
+for packer in zstd xz bzip2; do
+	command -v $packer >/dev/null || continue
+	gzip -dc "$T/rec/prof.tar.gz" | $packer >"$T/rec.tar.packed"
+	"$PROFCPU" fold "$T/rec.tar.packed" | cmp - "$T/whole" || fail "stacks differ with $packer"
+done
 
 # No temporary files remain in TMPDIR.
 left=$(find "$TMPDIR" -mindepth 1 | head -n 3)

@@ -55,6 +55,12 @@ for ((i = 0; i < changes; i++)); do
 	survives "$PROFCPU" fold "$T/changed"
 done
 
+# A header with too many events: the message names them. Byte 32 has the size of their attributes.
+cp "$data" "$T/changed"
+printf '\377\377\377' | dd of="$T/changed" bs=1 seek=33 conv=notrunc status=none
+refuses "$PROFCPU" fold "$T/changed"
+grep -q 'too many events' "$T/refused" || fail "$(cat "$T/refused")"
+
 # Other kinds of files.
 head -c 100000 /dev/urandom >"$T/noise"
 printf 'PERFILE2' >"$T/magic"

@@ -11,7 +11,6 @@ need gcc objcopy readelf setpriv strip xz
 # shellcheck source=tests/e2e/memory_group.sh
 . "$TESTS/e2e/memory_group.sh"
 OWN_MIB=48 FILES=12
-chmod 755 .
 
 # Calls spin() of each library for a moment, again and again.
 cat >main.c <<'C'

@@ -57,4 +57,4 @@ echo "$n call sites, $(grep -c '^[0-9a-f]' "$T/bad") bad"
 [ ! -s "$T/bad" ] || fail "crashes or missing messages, see above"
 failed=$(wc -l <"$T/failed")
 echo "$failed made collect fail"
-[ "$failed" -gt $((n / ${FAULT_INJECTION_FAIL_EVERY:-4})) ] || fail "only $failed of $n faults had an effect: they do not reach profcpu"
+[ "$failed" -gt $((n / ${FAULT_INJECTION_FAIL_EVERY:-5})) ] || fail "only $failed of $n faults had an effect: they do not reach profcpu"

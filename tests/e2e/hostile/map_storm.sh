@@ -50,6 +50,8 @@ storm names 0
 [ "$(stat -c %s names/perf.data)" -lt 20000000 ] || [ "$(report_number names maps_left_out)" -gt 0 ] ||
 	fail "names: no map was left out"
 storm threads 0
+rm -r threads
+storm threads 0 9 --off-cpu
 # A lower rate of samples would not help.
 storm comms 100 9 -F 99
 [ "$(report_number comms other_records)" -gt 0 ] || fail "comms: no record of a name was lost: $(cat comms/report.json)"

@@ -13,7 +13,7 @@ const begun = process.cpuUsage().user; // of CPU time, as the machine may be bus
 let s = 0;
 while (process.cpuUsage().user - begun < 1500000) s += knownHot(100000);
 JS
-chmod 755 . && chmod 644 hot.js
+chmod 644 hot.js
 user() { setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }
 share_of_hot() { awk '{ all += $NF } /knownHot/ { hit += $NF } END { print all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"; }
 # again [COMMAND...]: names the recording afresh, by COMMAND.

@@ -9,7 +9,6 @@ need_sampling
 need setpriv
 user=12345
 
-chmod 755 .
 mkdir -m 700 vault
 start_shares 20
 record vault/recording -F 999 -p "$SHARES_PID" -d 1

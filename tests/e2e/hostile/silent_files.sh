@@ -65,7 +65,6 @@ stop "$STARTED"
 
 # Its layers may lie elsewhere in our root.
 echo "an overlay of a user namespace"
-chmod 755 .
 mkdir -p -m 777 lower lower2 their_merged
 cp "$BUILD/examples/shares" lower/program
 # shellcheck disable=SC2016 # for the other shell

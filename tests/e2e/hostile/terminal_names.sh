@@ -38,6 +38,7 @@ outputs() {
 	"$PROFCPU" symbols list --json "$1" >"$1.json" 2>&1 || fail "symbols list --json: $(cat "$1.json")"
 	python3 -m json.tool "$1/report.json" >json || fail "report.json is not JSON"
 	python3 -m json.tool "$1/manifest.json" >json || fail "manifest.json is not JSON"
+	tr -d L <"$1/symbols/names" >"$1.names" # longer names are kept there
 	clean "$1".* "$1"/*.out "$1"/*.folded "$1"/*.svg "$1"/*.json collect.log
 	# A reader of folded stacks takes each line, and finds all weight.
 	awk '!/ [0-9]+$/ { exit 1 }' "$1.full" "$1.perf" "$1.raw" "$1.text" || fail "fold wrote a line without a count"
@@ -81,6 +82,11 @@ PY
 "$PROFCPU" flamegraph -o dump.svg dump 2>flamegraph.log || fail "flamegraph: $(cat flamegraph.log)"
 clean dump/*.svg dump/report.json dump.svg postprocess.log flamegraph.log
 grep -q 'title\\x1b\]0;x\\x07.*L\.\.\.' dump/flamegraph.svg || fail "no title: $(head -c 3000 dump/flamegraph.svg)"
+
+# Folded text of others
+python3 -c 'print("text;" + "L" * 60000 + " 100")' | "$PROFCPU" flamegraph -o text.svg - 2>text.log || fail "flamegraph: $(cat text.log)"
+clean text.svg text.log
+grep -q '1 names have more than 4096 bytes' text.log || fail "cut names are not counted: $(cat text.log)"
 
 # A running process, in lists and messages; -p prints its name in several places.
 start hostile "$prog" 20

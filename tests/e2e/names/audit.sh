@@ -3,7 +3,7 @@
 # Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
-need gcc strip python3 tar ldd
+need gcc strip python3 tar ldd setpriv
 need_root
 need_sampling
 need_mounts
@@ -99,7 +99,19 @@ grep -qE '^unnamed .*libwork\.so: another file has its place now; ' replaced.out
 rm libwork.so && strip -o libwork.so no-id.so
 record_and no-id true
 audit no-id stripped libwork.so no-symbols
-cp whole.so libwork.so
+# A debug file that the program's user may not read.
+rm libwork.so && strip -o libwork.so whole.so
+cp whole.so libwork.so.debug && chmod 600 libwork.so.debug
+start app setpriv --reuid=65534 --regid=65534 --clear-groups ./app
+record refused --record-only -p "$STARTED" -F 999 -d 1
+stop "$STARTED"
+"$PROFCPU" postprocess --no-download refused >refused.out 2>&1 || fail "postprocess: $(cat refused.out)"
+audit refused stripped libwork.so debug-denied
+grep -q "^unnamed .*libwork\.so: access is denied to its debug file of build id $id; let everybody read .*, then .profcpu postprocess refused.$" refused.out || fail "refused: $(cat refused.out)"
+chmod 644 libwork.so.debug # as it says
+"$PROFCPU" postprocess --no-download refused >refused.out 2>&1 || fail "postprocess: $(cat refused.out)"
+grep -q 'libwork.so' refused.out && fail "the readable debug file gives no names: $(cat refused.out)"
+rm libwork.so libwork.so.debug && cp whole.so libwork.so
 
 # A library that this user may not read.
 if "$BUILD/helpers/can_sample" >/dev/null 2>&1 && command -v setpriv >/dev/null; then

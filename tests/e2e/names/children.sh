@@ -8,7 +8,6 @@ need_root
 need_sampling
 need node setpriv pgrep
 
-chmod 755 .
 cat >hot.js <<'JS'
 'use strict';
 const fs = require('fs');

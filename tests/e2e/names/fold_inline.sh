@@ -4,7 +4,6 @@
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need gcc nm
-chmod 755 . # root reads only files that everybody may read
 
 cat >app.c <<'C'
 static inline __attribute__((always_inline)) int deep(int x) { volatile int s = 0; for (int i = 0; i < x; i++) s += i; return s; }

@@ -18,15 +18,25 @@ import ctypes, os, signal, sys, time
 pid, name, number, delay = int(sys.argv[1]), sys.argv[2], getattr(signal, sys.argv[3]), float(sys.argv[4])
 libc = ctypes.CDLL(None)
 end = time.monotonic() + 30
-while time.monotonic() < end:
-    for tid in map(int, os.listdir(f'/proc/{pid}/task')):
-        try:
-            found = open(f'/proc/{pid}/task/{tid}/comm').read().strip() == name
-        except OSError:
-            continue
-        if found:
+def read(path):
+    try:
+        with open(path) as f:
+            return f.read()
+    except OSError:  # the thread has ended
+        return ''
+def threads():
+    for tid in os.listdir(f'/proc/{pid}/task'):
+        yield pid, tid
+        for child in read(f'/proc/{pid}/task/{tid}/children').split():
+            yield child, child
+def lives():
+    return not read(f'/proc/{pid}/stat').rpartition(')')[2].startswith(' Z')
+while time.monotonic() < end and lives():
+    for of, tid in threads():
+        found = read(f'/proc/{of}/task/{tid}/comm').strip() == name
+        if found and (name != 'ask' or of != pid):  # the process that asks, and its thread that waits
             time.sleep(delay)
-            if libc.syscall(234, pid, tid, int(number)):  # tgkill
+            if libc.syscall(234, int(of), int(tid), int(number)):  # tgkill
                 sys.exit('the thread ended before the signal')
             sys.exit(0)
 sys.exit(1)
@@ -47,7 +57,7 @@ reads() { # DIR
 start_shares 60 -i 0
 DELAY=1.5
 for thread in profcpu:record_run code-reader:code_reader_main blocked-reader:reader_main waker-reader:read_requests \
-	jit-capture:capture_main; do
+	jit-capture:capture_main ask:ask_answer; do
 	for signal in SIGSEGV SIGABRT; do
 		crash "${thread%:*}" "$signal" collect --off-cpu -F 499 -d 30 -o rec -p "$SHARES_PID"
 		prints "${thread#*:}"
@@ -61,9 +71,11 @@ reads rec
 
 # This thread lives for some milliseconds.
 DELAY=0
-for ((i = 0; i < 10; i++)); do
-	(crash kernel-map SIGBUS collect -F 499 -d 0.5 -o "whole$i" -p "$SHARES_PID" && prints kernel_map_thread) >try.log 2>&1 && break
+crashed=
+until=$((SECONDS + 60))
+for ((i = 0; i < 10 || SECONDS < until; i++)); do
+	(crash kernel-map SIGBUS collect -F 499 -d 0.5 -o "whole$i" -p "$SHARES_PID" && prints kernel_map_thread) >try.log 2>&1 && crashed=1 && break
 done
-[ "$i" -lt 10 ] || fail "kernel-map: $(cat try.log)"
+[ "$crashed" ] || fail "kernel-map: $(cat try.log)"
 reads "whole$i"
 echo "functions of each thread are printed"

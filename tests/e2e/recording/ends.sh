@@ -4,6 +4,7 @@
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need perf
+need python3
 need_sampling
 R=$BUILD/helpers/record_main
 W=$BUILD/helpers/workload
@@ -20,10 +21,10 @@ load() {
 }
 
 load
-for signal in INT TERM HUP USR1 USR2 ALRM XCPU VTALRM PROF; do
+for signal in INT TERM HUP QUIT USR1 USR2 ALRM XCPU VTALRM PROF IO STKFLT PWR RTMIN+3 RTMAX; do
 	echo "SIG$signal"
 	# Not ignored, as by a shell or nohup.
-	env --default-signal=HUP,USR1,USR2,ALRM,XCPU,VTALRM,PROF "$R" -q -p "$load_pid" -F 999 -o "sig$signal" >"$T/out" 2>"$T/err" &
+	env --default-signal=HUP,QUIT,USR1,USR2,ALRM,XCPU,VTALRM,PROF,IO,STKFLT,PWR "$R" -q -p "$load_pid" -F 999 -o "sig$signal" >"$T/out" 2>"$T/err" &
 	pid=$!
 	wait_for 20 test -s "sig$signal/perf.data" || fail "the recording did not start: $(cat "$T/err")"
 	wait_for_cpu "$load_pid" 500
@@ -38,28 +39,46 @@ done
 is_stopped() { grep -q '^State:.[Tt]' "/proc/$1/status"; }
 # Both signals are sent to a stopped recorder, so that it receives them in the order of their numbers. The first ends
 # the recording, the second the program.
-two_signals() { # FIRST SECOND STATUS
-	local pid status=0
+two_signals() { # FIRST SECOND STATUS [COMMAND that starts the recorder]...
+	local first=$1 second=$2 expected=$3 outer pid status=0
+	shift 3
 	rm -rf twice
-	env --default-signal=HUP,INT,TERM "$R" -q -p "$load_pid" -F 999 -o twice >"$T/out" 2>"$T/err" &
-	pid=$!
+	env --default-signal=HUP,INT,QUIT,TERM "$@" "$R" -q "${TARGET[@]}" -F 999 -o twice >"$T/out" 2>"$T/err" &
+	outer=$! pid=$!
 	wait_for 20 test -s twice/perf.data || fail "the recording did not start: $(cat "$T/err")"
+	[ $# = 0 ] || pid=$(awk '{ print $1 }' "/proc/$outer/task/$outer/children")
 	kill -STOP "$pid"
 	wait_for 20 is_stopped "$pid" || fail "the recorder does not stop"
-	kill "-$1" "$pid"
-	kill "-$2" "$pid"
+	kill "-$first" "$pid"
+	kill "-$second" "$pid"
 	kill -CONT "$pid"
-	wait "$pid" || status=$?
-	[ "$status" = "$3" ] || fail "$1 and $2: exit $status, not $3: $(cat "$T/err")"
-	grep -q 'the samples are in twice; run .profcpu postprocess twice.' "$T/err" || fail "$1 and $2: $(cat "$T/err")"
-	"$R" -R twice/perf.data >"$T/out" || fail "$1 and $2: repair: $(cat "$T/out")"
+	wait "$outer" || status=$?
+	[ "$status" = "$expected" ] || fail "$first and $second: exit $status, not $expected: $(cat "$T/err")"
+	grep -q 'the samples are in twice; run .profcpu postprocess twice.' "$T/err" || fail "$first and $second: $(cat "$T/err")"
+	"$R" -R twice/perf.data >"$T/out" || fail "$first and $second: repair: $(cat "$T/out")"
 	opens twice/perf.data
 }
 echo "a second signal ends it at once"
+TARGET=(-p "$load_pid")
 two_signals INT TERM 143
+two_signals INT QUIT 131
 two_signals HUP INT 130
 two_signals ALRM TERM 143
 two_signals USR1 USR2 140
+if [ "$(id -u)" = 0 ]; then
+	TARGET=(-a) # as PID 1 of a namespace, with /proc of ours
+	two_signals INT TERM 143 unshare -p -f
+	two_signals QUIT TERM 143 unshare -p -f
+
+	echo "no process is left to a PID 1 that does not wait for it"
+	unshare -p -f --mount-proc python3 - "$PROFCPU" <<'PY' >"$T/out" 2>&1 || fail "$(cat "$T/out")"
+import os, subprocess, sys
+subprocess.run([sys.argv[1], 'collect', '-q', '-a', '-F', '999', '-d', '0.5', '-o', 'below'], check=True)
+left = [p for p in os.listdir('/proc') if p.isdigit() and p != '1']
+if left:
+    sys.exit('left: ' + ' '.join(open(f'/proc/{p}/stat').read() for p in left))
+PY
+fi
 
 echo "the limit of CPU time"
 # The kernel repeats SIGXCPU each second, also while the outputs are made.

@@ -97,6 +97,34 @@ static void a_directory_in_its_place_is_an_error(void **state)
 	assert_int_equal(unlinkat(dir_fd, "sub", AT_REMOVEDIR), 0);
 }
 
+static void only_regular_files_are_opened_to_write(void **state)
+{
+	AUTO_CLOSE int reader = -1, fd = -1;
+
+	(void)state;
+	put("victim", "precious");
+	assert_int_equal(symlinkat("victim", dir_fd, "link"), 0);
+	assert_int_equal(linkat(dir_fd, "victim", dir_fd, "hard", 0), 0);
+	assert_int_equal(mkfifoat(dir_fd, "fifo", 0600), 0);
+	assert_int_equal(file_open_to_write(dir_fd, "link", O_WRONLY | O_CREAT, &fd), -ELOOP);
+	assert_int_equal(file_open_to_write(dir_fd, "hard", O_WRONLY | O_CREAT, &fd), -EMLINK);
+	assert_int_equal(file_open_to_write(dir_fd, "none", O_WRONLY, &fd), -ENOENT);
+	assert_int_equal(file_open_to_write(dir_fd, "fifo", O_WRONLY | O_CREAT, &fd), -ENXIO);
+	reader = openat(dir_fd, "fifo", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_int_equal(file_open_to_write(dir_fd, "fifo", O_WRONLY | O_CREAT, &fd), -EEXIST);
+	assert_int_equal(fd, -1);
+	assert_int_equal(file_open_to_write(dir_fd, "plain", O_WRONLY | O_APPEND | O_CREAT, &fd),
+			 0);
+	assert_int_equal(file_write_all(fd, "new", 3), 0);
+	contains("plain", "new");
+	contains("victim", "precious");
+	drop("plain");
+	drop("fifo");
+	drop("hard");
+	drop("link");
+	drop("victim");
+}
+
 static void a_replaced_file_is_whole_or_the_old_one(void **state)
 {
 	struct replace r;
@@ -263,21 +291,17 @@ static void holes_contain_no_data(void **state)
 	assert_non_null(part);
 	memset(part, 'x', PART);
 	assert_int_equal(file_data_bytes(fd, 0), 0);
-	assert_false(file_is_sparse(fd));
 	assert_int_equal(ftruncate(fd, SIZE), 0);
 	assert_int_equal(file_data_bytes(fd, SIZE), 0);
-	assert_true(file_is_sparse(fd));
 	assert_int_equal(file_pwrite_all(fd, part, PART, 8 * PART), 0);
 	assert_int_equal(file_pwrite_all(fd, part, PART, 16 * PART), 0);
 	assert_int_equal(lseek(fd, 7, SEEK_SET), 7);
 	assert_int_equal(file_data_bytes(fd, SIZE), 2 * PART);
 	assert_int_equal(file_data_bytes(fd, 16 * PART + 1), PART + 1);
 	assert_int_equal(lseek(fd, 0, SEEK_CUR), 7);
-	assert_true(file_is_sparse(fd));
 	for (uint64_t at = 0; at < SIZE / 2; at += PART)
 		assert_int_equal(file_pwrite_all(fd, part, PART, at), 0);
 	assert_int_equal(file_data_bytes(fd, SIZE), SIZE / 2);
-	assert_false(file_is_sparse(fd));
 	unlinkat(dir_fd, "holes", 0);
 }
 
@@ -338,6 +362,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_planted_file_is_not_written_to),
 		cmocka_unit_test(a_directory_in_its_place_is_an_error),
+		cmocka_unit_test(only_regular_files_are_opened_to_write),
 		cmocka_unit_test(only_files_of_killed_writers_are_removed),
 		cmocka_unit_test(only_regular_files_are_read),
 		cmocka_unit_test(links_of_other_users_are_not_followed),

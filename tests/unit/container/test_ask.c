@@ -1,12 +1,17 @@
 #include "container/ask.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -156,6 +161,39 @@ static void a_thread_that_runs_is_waited_for(void **state)
 	assert_int_equal(q.answer, 10);
 }
 
+/* As in a container whose filter does not know prctl. */
+static int ask_without_prctl(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	const struct sock_fprog filter = {sizeof(code) / sizeof(code[0]), code};
+	struct question q = {.number = 21};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		return 77;
+	return ask(QUICK_PID, twice, NULL, &q, sizeof(q)) || q.answer != 42 ? 1 : 42;
+}
+
+static void a_filter_of_system_calls_leaves_answers(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(ask_without_prctl());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 42);
+}
+
 /* Runs last. */
 static void many_silent_processes_cost_limited_time_and_threads(void **state)
 {
@@ -189,6 +227,7 @@ int main(void)
 		cmocka_unit_test(a_silent_process_is_not_asked_again_until_it_answers),
 		cmocka_unit_test(late_answers_cost_limited_time),
 		cmocka_unit_test(a_thread_that_runs_is_waited_for),
+		cmocka_unit_test(a_filter_of_system_calls_leaves_answers),
 		cmocka_unit_test(many_silent_processes_cost_limited_time_and_threads),
 	};
 

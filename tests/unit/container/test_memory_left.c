@@ -99,6 +99,9 @@ static void each_group_on_the_way_up_limits(void **state)
 	put(f, "cgroup/pod/memory.stat",
 	    "anon 1\nfile 9\ninactive_file 4194304\nactive_file 4194304\n");
 	assert_int_equal(left(f), 24 * MIB);
+	put(f, "cgroup/pod/memory.stat",
+	    "inactive_file 4194304\nactive_file 4194304\nslab_reclaimable 8388608\n");
+	assert_int_equal(left(f), 28 * MIB);
 	put(f, "cgroup/pod/main/memory.max", "2097152\n");
 	assert_int_equal(left(f), 1 * MIB);
 	put(f, "cgroup/pod/main/memory.current", "4194304\n");

@@ -1,6 +1,7 @@
 /* container/opener: a path enters no file system that may never answer. */
 #include "container/mounts.h"
 #include "container/opener.h"
+#include "tests/unit/allocated_bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -69,6 +71,18 @@ static void lines_of_mountinfo_are_parsed(void **state)
 	}
 }
 
+static void an_overlay_without_a_source_has_layers(void **state)
+{
+	char line[] = "1 1 0:5 / /m rw shared:1 - overlay  rw,lowerdir=/a";
+	struct mount m;
+
+	(void)state;
+	assert_true(mounts_parse(line, &m));
+	assert_string_equal(m.layers, "rw,lowerdir=/a");
+	free(m.type);
+	free(m.layers);
+}
+
 static void layers_of_overlays_are_listed(void **state)
 {
 	static const struct {
@@ -78,6 +92,9 @@ static void layers_of_overlays_are_listed(void **state)
 		{"rw,lowerdir+=/a,lowerdir+=/b,datadir+=/c,xino=off", "/a|/b|/c|"},
 		{"rw,lowerdir=/a::/data", "/a|/data|"},
 		{"rw,lowerdir=/with\\040blank\\054x", "/with blank,x|"},
+		{"rw,lowerdir=/a\\134:b:/c\\134\\134:/d\\134x,upperdir=/e", "/a:b|/c\\|/d\\x|/e|"},
+		{"lowerdir=/a\\134\\054b", "/a,b|"},
+		{"lowerdir=/a\\134", "/a\\|"},
 		{"rw,nolowerdir=/a", ""},
 		{"", ""},
 		{":,:", ""},
@@ -93,6 +110,67 @@ static void layers_of_overlays_are_listed(void **state)
 			snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s|", path);
 		assert_string_equal(found, cases[i].layers);
 	}
+}
+
+/* A file with the mounts of a namespace: overlays with long options, the last one of device 0:n. */
+static int mountinfo(int n)
+{
+	static char options[4000];
+	int fd = memfd_create("mountinfo", MFD_CLOEXEC);
+
+	memset(options, 'x', sizeof(options) - 1);
+	for (int i = 1; i <= n; i++)
+		assert_true(dprintf(fd, "%d 1 0:%d / /m rw - overlay none rw,lowerdir=/%s\n", i, i,
+				    options) > 0);
+	return fd;
+}
+
+/* Other processes spend the time for long lists. */
+static void short_lists_have_time_of_their_own(void **state)
+{
+	struct mounts small = {.fd = mountinfo(3)};
+	bool known = true;
+
+	(void)state;
+	for (int i = 0; i < 100000 && known; i++) {
+		struct mounts large = {.fd = mountinfo(900)};
+
+		known = mounts_of_device(&large, makedev(0, 1));
+		mounts_close(&large);
+	}
+	assert_false(known);
+	assert_non_null(mounts_of_device(&small, makedev(0, 3)));
+	mounts_close(&small);
+}
+
+static void lists_of_mounts_share_a_limit_of_memory(void **state)
+{
+	enum { LISTS = 40, LONG = 500, SHORT = 3 };
+	const size_t limit = (size_t)4 << 20;
+	struct mounts many[LISTS] = {0}, small = {.fd = mountinfo(SHORT)};
+	size_t before = allocated_bytes();
+
+	(void)state;
+	mounts_limit_memory(limit);
+	for (int twice = 0; twice < 2; twice++) {
+		for (int i = 0; i < LISTS; i++) {
+			many[i] = (struct mounts){.fd = mountinfo(LONG)};
+			/* The rest is unknown. */
+			assert_null(mounts_of_device(&many[i], makedev(0, LONG)));
+		}
+		/* Freed memory is taken again. */
+		assert_non_null(mounts_of_device(&many[0], makedev(0, LONG / 5)));
+		assert_true(allocated_bytes() - before < limit);
+		assert_non_null(mounts_of_device(&small, makedev(0, SHORT)));
+		for (int i = 0; i < LISTS; i++)
+			mounts_close(&many[i]);
+	}
+	mounts_close(&small);
+	/* Our own list has no limit. */
+	small = (struct mounts){.fd = mountinfo(LONG), .own = true};
+	assert_non_null(mounts_of_device(&small, makedev(0, LONG)));
+	mounts_close(&small);
+	mounts_limit_memory(0);
 }
 
 static void only_sensible_types_can_be_permitted(void **state)
@@ -392,6 +470,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_of_mountinfo_are_parsed),
 		cmocka_unit_test(layers_of_overlays_are_listed),
+		cmocka_unit_test(lists_of_mounts_share_a_limit_of_memory),
+		cmocka_unit_test(short_lists_have_time_of_their_own),
+		cmocka_unit_test(an_overlay_without_a_source_has_layers),
 		cmocka_unit_test(only_sensible_types_can_be_permitted),
 		cmocka_unit_test(a_silent_file_system_is_not_entered),
 		cmocka_unit_test(a_mount_of_later_is_noticed),

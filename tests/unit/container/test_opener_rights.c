@@ -35,6 +35,8 @@
 #define TARGET 54321
 #define GROUP 54322 /* the target is a member */
 #define OTHER_GROUP 12346
+#define OVERFLOW_ID 65534
+#define UNKNOWN 0x7ffffffe /* no process */
 
 static char dir[] = "/tmp/profcpu-rights-XXXXXX";
 
@@ -140,6 +142,8 @@ static void put_all(void)
 	put("group-denied", 0, GROUP, 0604);
 	put("other-group", 0, OTHER_GROUP, 0640);
 	put("other-group-world", 0, OTHER_GROUP, 0604);
+	put("nogroup", 0, OVERFLOW_ID, 0640);
+	put("nobody", OVERFLOW_ID, OVERFLOW_ID, 0600);
 	put("bound-file", 0, 0, 0644);
 	put("bound-open", 0, 0, 0600);
 	put_dir("vault", 0700);
@@ -193,14 +197,19 @@ static void make_mounts(void)
 	bind_mount("world", "bound-open");
 }
 
-static void become_target(void)
+static void take_targets_ids(void)
 {
 	static const gid_t groups[] = {GROUP};
 
-	make_mounts();
 	if (setgroups(1, groups) || setresgid(TARGET, TARGET, TARGET) ||
 	    setresuid(TARGET, TARGET, TARGET))
 		_exit(93);
+}
+
+static void become_target(void)
+{
+	make_mounts();
+	take_targets_ids();
 }
 
 /* As a program of root with the bit for setuid, which TARGET started. */
@@ -324,6 +333,23 @@ static void a_target_opens_what_it_may_read_itself(void **state)
 	}
 }
 
+/* An unknown process may be any user, even one whom a file excludes. */
+static void check_unknown(struct opener *o)
+{
+	static const char *const readable[] = {"world", "third", "search-only/open"};
+	static const char *const refused[][3] = {
+		{"shut", "nogroup", "nobody"},
+		{"group-denied", "other-group-world", "vault/open"},
+		{"acl-other", "acl-user-denied", "acl-group-denied"},
+	};
+
+	for (size_t i = 0; i < sizeof(readable) / sizeof(readable[0]); i++)
+		assert_int_equal(try(o, UNKNOWN, readable[i], true), 0);
+	for (size_t i = 0; i < 9; i++)
+		if (try(o, UNKNOWN, refused[i / 3][i % 3], true) != -EACCES)
+			fail_msg("an unknown process may read %s", refused[i / 3][i % 3]);
+}
+
 /* Our own root has none of the bind mounts. */
 static void the_same_holds_in_our_own_root(void **state)
 {
@@ -331,7 +357,7 @@ static void the_same_holds_in_our_own_root(void **state)
 
 	(void)state;
 	for (int way = 0; way < 4; way++) {
-		struct child c = start_child(become_target, be_root);
+		struct child c = start_child(take_targets_ids, be_root);
 		struct opener *o = opener_of(way);
 
 		assert_int_equal(opener_pin(o, c.pid), 0);
@@ -340,9 +366,8 @@ static void the_same_holds_in_our_own_root(void **state)
 				assert_int_equal(try(o, c.pid, cases[i].path, true),
 						 cases[i].may ? 0 : -EACCES);
 		end_child(&c);
-		/* An unknown process */
-		assert_int_equal(try(o, 0x7ffffffe, "shut", true), -EACCES);
-		assert_int_equal(opener_our_file(o, in_dir("shut"), LIMIT, &fd), 0);
+		check_unknown(o);
+		assert_int_equal(opener_our_file(o, 0, in_dir("shut"), LIMIT, &fd), 0);
 		close(fd);
 		opener_free(o);
 	}
@@ -444,52 +469,53 @@ static void rights_that_were_gained_are_not_used(void **state)
 /* A new process with its PID must not have them. */
 static void rights_of_an_ended_process_end_with_its_pid(void **state)
 {
-	struct child c = start_child(be_root, be_root);
+	struct child c = start_child(take_targets_ids, be_root);
 	struct opener *o = opener_of(0);
 
 	(void)state;
 	assert_int_equal(opener_pin(o, c.pid), 0);
 	opener_note_new(o, c.pid); /* it is the same one */
-	assert_int_equal(try(o, c.pid, "shut", false), 0);
+	assert_int_equal(try(o, c.pid, "own", false), 0);
 	end_child(&c);
-	assert_int_equal(try(o, c.pid, "shut", false), 0);
 	opener_note_new(o, c.pid);
-	assert_int_equal(try(o, c.pid, "shut", false), -EACCES);
+	assert_int_equal(try(o, c.pid, "own", false), -EACCES);
+	assert_int_equal(try(o, c.pid, "nobody", false), -EACCES);
+	assert_int_equal(try(o, c.pid, "nogroup", false), -EACCES);
 	assert_int_equal(try(o, c.pid, "world", true), 0);
 	opener_free(o);
 }
 
-static void a_linked_perf_map_is_refused(void **state)
+/* Opens the target's perf map if it is a link of the target, or another name, to that file. */
+static void check_map(struct opener *o, pid_t pid, bool is_name, const char *file, int expected)
 {
 	char path[64];
 	int fd;
 
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+	unlink(path);
+	if (is_name)
+		assert_int_equal(link(in_dir(file), path), 0);
+	else
+		assert_int_equal(symlink(in_dir(file), path) | lchown(path, TARGET, TARGET), 0);
+	assert_int_equal(opener_perfmap(o, pid, LIMIT, &fd), expected);
+	if (!expected)
+		close(fd);
+	unlink(path);
+}
+
+static void a_linked_perf_map_is_refused(void **state)
+{
 	(void)state;
 	for (int way = 0; way < 4; way++) {
 		struct child c = start_child(become_target, be_root);
 		struct opener *o = opener_of(way);
 
-		snprintf(path, sizeof(path), "/tmp/perf-%d.map", c.pid);
-		unlink(path);
-		assert_int_equal(symlink(in_dir("shut"), path), 0);
-		assert_int_equal(lchown(path, TARGET, TARGET), 0);
-		assert_int_equal(opener_perfmap(o, c.pid, LIMIT, &fd), -EACCES);
-		unlink(path);
-		assert_int_equal(symlink(in_dir("vault/open"), path), 0);
-		assert_int_equal(lchown(path, TARGET, TARGET), 0);
-		assert_int_equal(opener_perfmap(o, c.pid, LIMIT, &fd), -EACCES);
-		unlink(path);
-		assert_int_equal(link(in_dir("shut"), path), 0);
-		assert_int_equal(opener_perfmap(o, c.pid, LIMIT, &fd), -EACCES);
-		unlink(path);
+		check_map(o, c.pid, false, "shut", -EACCES);
+		check_map(o, c.pid, false, "vault/open", -EACCES);
+		check_map(o, c.pid, true, "shut", -EACCES);
 		/* Another user's map, though everybody may read it. */
-		assert_int_equal(link(in_dir("third"), path), 0);
-		assert_int_equal(opener_perfmap(o, c.pid, LIMIT, &fd), -EACCES);
-		unlink(path);
-		assert_int_equal(link(in_dir("own"), path), 0);
-		assert_int_equal(opener_perfmap(o, c.pid, LIMIT, &fd), 0);
-		close(fd);
-		unlink(path);
+		check_map(o, c.pid, true, "third", -EACCES);
+		check_map(o, c.pid, true, "own", 0);
 		end_child(&c);
 		opener_free(o);
 	}
@@ -703,7 +729,8 @@ static int open_own_files(void)
 	int r = 0;
 
 	become_target();
-	if (opener_new(&o))
+	/* As after execve */
+	if (prctl(PR_SET_DUMPABLE, 1) || opener_new(&o))
 		return 1;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]) && !r; i++)
 		if (try(o, getpid(), cases[i].path, false) != (cases[i].may ? 0 : -EACCES))

@@ -19,6 +19,8 @@
 
 #include <cmocka.h>
 
+#define MANY 600 /* names of a directory */
+
 static void map_lines_give_their_fields(void **state)
 {
 	char text[] =
@@ -268,9 +270,10 @@ static void listing_finds_us_and_stops_on_request(void **state)
 
 	(void)state;
 	assert_int_equal(proc_each_pid(stop_at_self, NULL), 77);
-	assert_int_equal(proc_each_thread(getpid(), count_one, &n), 0);
+	assert_int_equal(proc_each_numeric_name(getpid(), "/proc/self/task", count_one, &n), 0);
 	assert_true(n >= 1);
-	assert_int_equal(proc_each_thread(0x7ffffffe, count_one, &n), -ESRCH);
+	assert_int_equal(proc_each_numeric_name(0x7ffffffe, "/proc/2147483646/task", count_one, &n),
+			 -ESRCH);
 }
 
 static int add_up(void *ctx, pid_t n)
@@ -291,13 +294,36 @@ static void only_numeric_names_are_listed(void **state)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_int_equal(mkdirat(dir_fd, names[i], 0700), 0);
-	assert_int_equal(proc_each_numeric_name(dir, add_up, &sum), 0);
+	assert_int_equal(proc_each_numeric_name(0, dir, add_up, &sum), 0);
+	assert_int_equal(sum, 312);
+	sum = 0;
+	assert_int_equal(proc_each_numeric_name(1, dir, add_up, &sum), 0);
 	assert_int_equal(sum, 312);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unlinkat(dir_fd, names[i], AT_REMOVEDIR);
 	close(dir_fd);
 	assert_int_equal(rmdir(dir), 0);
-	assert_int_equal(proc_each_numeric_name(dir, add_up, &sum), -ESRCH);
+	assert_int_equal(proc_each_numeric_name(0, dir, add_up, &sum), -ESRCH);
+}
+
+static void each_of_many_names_is_listed_once(void **state)
+{
+	char dir[] = "/tmp/test_proc.XXXXXX", path[64];
+	int sum = 0;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	for (int i = 1; i <= MANY; i++) {
+		snprintf(path, sizeof(path), "%s/%d", dir, i);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	assert_int_equal(proc_each_numeric_name(1, dir, add_up, &sum), 0);
+	assert_int_equal(sum, MANY * (MANY + 1) / 2);
+	for (int i = 1; i <= MANY; i++) {
+		snprintf(path, sizeof(path), "%s/%d", dir, i);
+		rmdir(path);
+	}
+	assert_int_equal(rmdir(dir), 0);
 }
 
 static void a_missing_file_is_not_a_missing_process(void **state)
@@ -388,6 +414,7 @@ int main(void)
 		cmocka_unit_test(kernel_threads_are_distinguished_from_processes),
 		cmocka_unit_test(listing_finds_us_and_stops_on_request),
 		cmocka_unit_test(only_numeric_names_are_listed),
+		cmocka_unit_test(each_of_many_names_is_listed_once),
 		cmocka_unit_test(start_time_is_field_22_whatever_the_name),
 		cmocka_unit_test(container_ids_of_all_runtimes_are_found),
 	};

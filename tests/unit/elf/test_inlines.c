@@ -251,13 +251,13 @@ static void all_files_share_the_steps(void **state)
 	struct inline_frame frames[INLINES_DEPTH_MAX];
 
 	(void)state;
-	dwarf_data_limit_steps_total(2 << 20);
+	elf_budget_reset_steps(2 << 20);
 	assert_int_equal(look_up_rows(300000, frames), 0);
 	assert_int_equal(frames[0].line, 9);
 	assert_int_equal(look_up_rows(300000, frames), -ENOENT);
 	assert_int_equal(look_up_rows(1000, frames), 0);
 	assert_int_equal(frames[0].line, 9);
-	dwarf_data_limit_steps_total(DWARF_STEPS_TOTAL_MAX);
+	elf_budget_reset_steps(ELF_BUDGET_STEPS_MAX);
 	assert_int_equal(look_up_rows(300000, frames), 0);
 }
 
@@ -320,14 +320,14 @@ static void searches_in_ranges_are_bounded(void **state)
 	put_inlined(sections, 100000);
 	int fd = elf_of(sections);
 
-	dwarf_data_limit_steps_total(4 << 20);
+	elf_budget_reset_steps(4 << 20);
 	assert_int_equal(open_inlines(fd, &in), 0);
 	assert_int_equal(inlines_find(in, START + 8, frames, &depth), 0);
 	assert_int_equal(depth, 2);
 	while (depth == 2 && n++ < 1000)
 		assert_int_equal(inlines_find(in, START + 8, frames, &depth), 0);
 	assert_int_equal(depth, 1);
-	dwarf_data_limit_steps_total(DWARF_STEPS_TOTAL_MAX);
+	elf_budget_reset_steps(ELF_BUDGET_STEPS_MAX);
 	inlines_free(in);
 	close(fd);
 }

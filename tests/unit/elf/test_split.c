@@ -276,7 +276,7 @@ static void steps_count_the_headers_of_opened_files(void **state)
 	}
 	write_image(16, links, 16);
 	write_split("bomb.dwo", FIRST_ID + 100, false, 16000);
-	dwarf_data_limit_steps_total(8 << 20);
+	elf_budget_reset_steps(8 << 20);
 	struct opened o = open_image();
 
 	assert_int_equal(look_up(&o, 0, frames), 0);
@@ -284,7 +284,7 @@ static void steps_count_the_headers_of_opened_files(void **state)
 		r = look_up(&o, i, frames);
 	assert_int_equal(r, -ENOENT);
 	close_image(&o);
-	dwarf_data_limit_steps_total(DWARF_STEPS_TOTAL_MAX);
+	elf_budget_reset_steps(ELF_BUDGET_STEPS_MAX);
 }
 
 /* Whether the file was opened since the last call. */

@@ -43,11 +43,11 @@ static void a_manifest_is_read_as_it_was_written(void **state)
 	assert_non_null(mkdtemp(dir));
 	AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	assert_int_equal(recording_manifest_read(fd, &back, NULL), -ENOENT);
+	assert_int_equal(recording_manifest_read(fd, &back, NULL, NULL), -ENOENT);
 	assert_int_equal(recording_manifest_write(fd, &m), 0);
 	m.symbols_complete = true;
 	assert_int_equal(recording_manifest_write(fd, &m), 0);
-	assert_int_equal(recording_manifest_read(fd, &back, NULL), 0);
+	assert_int_equal(recording_manifest_read(fd, &back, NULL, NULL), 0);
 	assert_int_equal(back.format, RECORDING_FORMAT);
 	assert_string_equal(back.tool, text_tool);
 	assert_string_equal(back.host, "h\"\\\\x0a\\x01\xc3\xa9"); /* printable */
@@ -64,7 +64,7 @@ static void a_manifest_is_read_as_it_was_written(void **state)
 	recording_manifest_free(&back);
 	m.damage = text_damage;
 	assert_int_equal(recording_manifest_write(fd, &m), 0);
-	assert_int_equal(recording_manifest_read(fd, &back, NULL), 0);
+	assert_int_equal(recording_manifest_read(fd, &back, NULL, NULL), 0);
 	assert_string_equal(back.damage, text_damage);
 	assert_true(back.finished);
 	recording_manifest_free(&back);

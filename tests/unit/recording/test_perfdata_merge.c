@@ -1,4 +1,5 @@
 #include "base/file.h"
+#include "tests/unit/fake_memory.h"
 #include "tests/unit/perfdata_check.h"
 
 #include <fcntl.h>
@@ -200,6 +201,69 @@ static void wrong_headers_are_refused(void **state)
 	close(fd);
 }
 
+/* Each file takes 512 KiB for its window, and 1 MiB besides. */
+static void windows_fit_into_the_memory_or_are_refused(void **state)
+{
+	static const uint64_t want[] = {1, 2, 3};
+	struct perfdata_merged merged;
+	struct build b = {0}, inner = {0};
+	int fd;
+
+	(void)state;
+	put_header(1, 100);
+	for (uint64_t file = 0; file < 2; file++) {
+		put_plain(&inner, 2 + file, 200 + file);
+		put_compressed(&b, &inner, 10, PERFDATA_RECORD_COMPRESSED);
+		put_file(file ? "data.1" : "data.0", &b);
+		build_free(&inner);
+		inner = (struct build){0};
+	}
+	fake_memory_left = ((uint64_t)3 * (3 << 19) / 7 + 1) * 8;
+	assert_int_equal(merge(&fd).damaged, 0);
+	struct perfdata *d = open_fd(fd);
+
+	samples_are(d, want, 3, 0);
+	perfdata_close(d);
+	close(fd);
+	for (fake_memory_left -= 8; fake_memory_left; fake_memory_left /= 8) {
+		struct parse_error err = {0};
+
+		fd = memfd_create("merged", MFD_CLOEXEC);
+		assert_int_equal(perfdata_merge(dir_fd, fd, &merged, &err), -E2BIG);
+		assert_non_null(strstr(err.what, "more memory than is left; raise the"));
+		close(fd);
+	}
+	fake_memory_left = FAKE_MEMORY_BYTES;
+}
+
+/* The header of a zstd frame: a window of 2^28 bytes, and an empty block. */
+static void windows_over_the_limit_are_damage_of_their_file(void **state)
+{
+	static const unsigned char frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0, (28 - 10) << 3, 1, 0, 0};
+	static const uint64_t want[] = {1, 2, 3};
+	struct build b = {0};
+	int fd;
+
+	(void)state;
+	put_header(1, 100);
+	put_plain(&b, 2, 200);
+	build_record(&b, PERFDATA_RECORD_COMPRESSED, 0);
+	build_put(&b, frame, sizeof(frame));
+	build_record_end(&b);
+	put_file("data.0", &b);
+	put_plain(&b, 3, 300);
+	put_file("data.1", &b);
+	struct perfdata_merged merged = merge(&fd);
+
+	assert_int_equal(merged.damaged, 1);
+	assert_string_equal(merged.first_damaged, "data.0");
+	struct perfdata *d = open_fd(fd);
+
+	samples_are(d, want, 3, 0);
+	perfdata_close(d);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +272,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(damage_is_counted_and_the_rest_is_merged, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(an_unfinished_directory_stays_unfinished, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(windows_over_the_limit_are_damage_of_their_file,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(windows_fit_into_the_memory_or_are_refused, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(wrong_headers_are_refused, setup, teardown),
 	};

@@ -408,6 +408,41 @@ static void more_events_than_fit_share_a_name(void **state)
 	profile_free(p);
 }
 
+static uint64_t little_memory(void)
+{
+	return 1 << 20;
+}
+
+static void a_process_with_many_names_leaves_a_neighbour_its_own(void **state)
+{
+	struct script_text_stats st;
+	AUTO_CLOSE int fd = memfd_create("text", MFD_CLOEXEC);
+	FILE *f = fdopen(dup(fd), "w");
+	struct profile *p;
+
+	(void)state;
+	assert_non_null(f);
+	for (int i = 0; i < 5000; i++)
+		fprintf(f, "a%d 1/1 [000] 1.%06d: 1 cycles:\n\t10 f%d (/x)\n\n", i, i, i);
+	for (int i = 0; i < 5000; i++)
+		fprintf(f, "b%d 2 [000] 1.%06d: 1 cycles:\n\t10 g%d (/x)\n\n", i, i, i);
+	fprintf(f, "neighbour 3 [000] 2.0: 1 cycles:\n\t10 work (/y)\n\n");
+	fclose(f);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	assert_int_equal(profile_new(&p), 0);
+	profile_limit_memory(p, little_memory);
+	assert_int_equal(script_text_read(fd, &plain, p, &st, NULL), 0);
+	struct profile_sample s = last_sample(p);
+	const struct profile_frame *frame = profile_frame_of(p, profile_stack_frame(p, s.stack));
+
+	assert_true(profile_left_out(p) > 5000);
+	assert_int_equal(profile_thread_of(p, s.thread)->tid, 3);
+	assert_string_equal(text_of(p, profile_thread_of(p, s.thread)->comm), "neighbour");
+	assert_string_equal(text_of(p, frame->perf_name), "work");
+	assert_string_equal(text_of(p, frame->module), "/y");
+	profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -424,6 +459,7 @@ int main(void)
 		cmocka_unit_test(a_written_text_is_read_back_unchanged),
 		cmocka_unit_test(texts_of_a_recording_cannot_break_lines),
 		cmocka_unit_test(more_events_than_fit_share_a_name),
+		cmocka_unit_test(a_process_with_many_names_leaves_a_neighbour_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "tests/unit/allocated_bytes.h"
+#include "tests/unit/code_map.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -46,21 +47,6 @@ static int first_base(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-/* Finds the segment with code, as the kernel's record of its map has it. */
-static int find_code(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct perfdata_record *r = data;
-
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
-			r->mmap.addr = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-			r->mmap.len = info->dlpi_phdr[i].p_memsz;
-			r->mmap.pgoff = info->dlpi_phdr[i].p_offset;
-		}
-	return 1;
-}
-
 /* Two programs have a nameless function at one address, and the hashes of both are equal. */
 static void functions_without_names_keep_their_image(void **state)
 {
@@ -81,7 +67,7 @@ static void functions_without_names_keep_their_image(void **state)
 	/* The process is unknown, so it gets no private file. */
 	assert_int_equal(chmod(dir, 0755), 0);
 	dl_iterate_phdr(first_base, &base);
-	dl_iterate_phdr(find_code, &r);
+	dl_iterate_phdr(code_map_find, &r);
 	uint64_t here = (uint64_t)(uintptr_t)functions_without_names_keep_their_image;
 
 	assert_int_equal(images_new(&cache, &kernel, NULL, &options, &im), 0);

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define PID 1
-#define IMAGES 2000 /* the smaller number of time_is_linear_in_images */
+#define IMAGES 1000 /* the smaller number of time_is_linear_in_images */
 
 struct fixture {
 	struct lookup_cache cache;

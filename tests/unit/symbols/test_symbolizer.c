@@ -412,6 +412,7 @@ static void an_unreadable_perf_map_is_retried_until_it_is_read(void **state)
 		   "image jit - 0 0 0 0 99999999 //anon\nunread\nend 1\n");
 	retry(f, false, "kept<-", 1);
 	write_text(AT_FDCWD, perfmap, "7f1000000000 100 jitted\n");
+	assert_int_equal(chmod(perfmap, 0644), 0);
 	retry(f, true, "kept<-", 1);
 	retry(f, false, "kept<jitted", 0);
 	assert_false(symbolizer_from_store(f->s));

@@ -177,6 +177,7 @@ static void forks_take_maps_and_names_except_synthesized_ones(void **state)
 }
 
 #define STORM 20000 /* names, more than fit into SMALL bytes */
+#define FEW 40      /* images of an ordinary process */
 #define SMALL (TRACKER_PART_OF_MEMORY * ((uint64_t)1 << 20))
 
 static void map_new_name(struct owner *o, int32_t pid, uint64_t addr, int number)
@@ -260,12 +261,69 @@ static void images_over_the_limit_are_dropped(void **state)
 		0);
 	for (int i = 0; i < STORM; i++)
 		map_new_name(&o, 8, 0x1000 * (uint64_t)(1 + i), i);
-	assert_true(o.cache.images.len > 1000);
+	assert_true(o.cache.images.len > 500);
 	assert_int_equal(tracker_dropped(o.tracker).maps, STORM - o.cache.images.len);
 	assert_int_equal(o.cache.texts.len, o.cache.images.len);
 	/* Known images still count. */
 	map_new_name(&o, 8, 0, 5);
 	assert_string_equal(path(&o, (uint32_t)at(&o, 8, 0)), "/memfd:5 (deleted)");
+	end(&o);
+}
+
+/* A process with many files, and one that it forked, take no images of one that starts later. */
+static void many_images_of_a_family_leave_room_to_others(void **state)
+{
+	(void)state;
+	for (int recording = 0; recording < 2; recording++) {
+		struct perfdata_record fork = {.type = PERF_RECORD_FORK, .pid = 9, .tid = 9};
+		struct owner o = {0};
+
+		assert_int_equal(tracker_new(&(struct tracker_options){.lookup_cache = &o.cache,
+								       .recording = recording,
+								       .bytes = SMALL},
+					     &o.tracker),
+				 0);
+		for (int i = 0; i < STORM / 2; i++)
+			map_new_name(&o, 8, 0x1000 * (uint64_t)(1 + i), i);
+		fork.task.ppid = fork.task.ptid = 8;
+		assert_int_equal(tracker_apply(o.tracker, &fork), 0);
+		for (int i = STORM / 2; i < STORM; i++)
+			map_new_name(&o, 9, 0x1000 * (uint64_t)(1 + i), i);
+		assert_int_equal(at(&o, 9, 0x1000 * (uint64_t)STORM), IMAGE_NONE);
+		assert_true(o.cache.images.len > 500);
+		assert_int_equal(tracker_dropped(o.tracker).most_pid, 9);
+		for (int i = 0; i < FEW; i++) {
+			map_new_name(&o, 7, 0x1000 * (uint64_t)(1 + i), STORM + i);
+			assert_int_not_equal(at(&o, 7, 0x1000 * (uint64_t)(1 + i)), IMAGE_NONE);
+		}
+		assert_int_equal(tracker_dropped(o.tracker).most_pid, 9);
+		end(&o);
+	}
+}
+
+/* Images of ended processes do not count while a recording runs. */
+static void forgotten_images_make_room_for_their_family(void **state)
+{
+	struct perfdata_record exit = {.type = PERF_RECORD_EXIT, .tid = 9},
+			       fork = {.type = PERF_RECORD_FORK, .pid = 9, .tid = 9};
+	struct owner o = {0};
+
+	(void)state;
+	assert_int_equal(tracker_new(&(struct tracker_options){.lookup_cache = &o.cache,
+							       .recording = true,
+							       .bytes = SMALL},
+				     &o.tracker),
+			 0);
+	fork.task.ppid = fork.task.ptid = exit.pid = 8;
+	for (int i = 0; i < STORM; i++) {
+		if (i % FEW == 0) {
+			assert_int_equal(tracker_apply(o.tracker, &exit), 0);
+			assert_int_equal(tracker_apply(o.tracker, &fork), 0);
+		}
+		map_new_name(&o, 9, 0x1000 * (uint64_t)(1 + i % FEW), i);
+	}
+	assert_true(o.tracker->renumbered > 0);
+	assert_int_equal(tracker_dropped(o.tracker).maps, 0);
 	end(&o);
 }
 
@@ -283,7 +341,7 @@ static void without_memory_the_limits_are_the_smallest(void **state)
 	for (int i = 0; i < 2 * STORM; i++)
 		map_new_name(&o, 8, 0x2000 * (uint64_t)(1 + i), 5);
 	dropped = tracker_dropped(o.tracker);
-	assert_true(dropped.maps > STORM / 2 && dropped.maps < 3 * STORM / 2);
+	assert_true(dropped.maps > STORM && dropped.maps < 7 * STORM / 4);
 	assert_int_equal(dropped.maps_bytes, TRACKER_BYTES_MIN);
 	assert_int_equal(dropped.images_bytes, TRACKER_BYTES_MIN);
 	end(&o);
@@ -299,6 +357,8 @@ int main(void)
 		cmocka_unit_test(images_without_maps_are_forgotten),
 		cmocka_unit_test(a_recording_keeps_no_maps_of_other_pid_namespaces),
 		cmocka_unit_test(images_over_the_limit_are_dropped),
+		cmocka_unit_test(many_images_of_a_family_leave_room_to_others),
+		cmocka_unit_test(forgotten_images_make_room_for_their_family),
 		cmocka_unit_test(without_memory_the_limits_are_the_smallest),
 	};
 

@@ -4,8 +4,10 @@
 #include "base/cleanup.h"
 #include "elf/budget.h"
 #include "tests/unit/bare_image.h"
+#include "unwind/image_code.h"
 
 #include <dwarf.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -16,7 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -66,15 +70,20 @@ static int write_image(const unsigned char *code, char path[32], uint64_t *ret_c
 	return write_image_with(code, NULL, 0, path, ret_code);
 }
 
-static void map_at(struct unwinder *u, const char *path, uint64_t addr)
+static void map_in(struct unwinder *u, int32_t pid, const char *path, uint64_t addr)
 {
 	const struct perfdata_record r = {
 		.type = PERF_RECORD_MMAP,
-		.pid = PID,
-		.tid = PID,
+		.pid = pid,
+		.tid = pid,
 		.mmap = {.addr = addr, .len = MAPPED_BYTES, .filename = path}};
 
 	assert_int_equal(unwinder_apply(u, &r), 0);
+}
+
+static void map_at(struct unwinder *u, const char *path, uint64_t addr)
+{
+	map_in(u, PID, path, addr);
 }
 
 static void map(struct unwinder *u, const char *path)
@@ -370,16 +379,16 @@ static void what_takes_much_memory_is_forgotten(void **state)
 	struct unwound unwound;
 	struct unwinder *u;
 	Dl_info library;
+	char path[PATH_MAX];
 
 	(void)state;
-	assert_true(function && dladdr(function, &library));
+	assert_true(function && dladdr(function, &library) && realpath(library.dli_fname, path));
 	uint64_t off = (uint64_t)(function - (const char *)library.dli_fbase);
-	const struct perfdata_record r = {.type = PERF_RECORD_MMAP,
-					  .pid = PID,
-					  .tid = PID,
-					  .mmap = {.addr = MAPPED_AT,
-						   .len = off + MAPPED_BYTES,
-						   .filename = library.dli_fname}};
+	const struct perfdata_record r = {
+		.type = PERF_RECORD_MMAP,
+		.pid = PID,
+		.tid = PID,
+		.mmap = {.addr = MAPPED_AT, .len = off + MAPPED_BYTES, .filename = path}};
 
 	assert_int_equal(unwinder_new(&options, &u), 0);
 	assert_int_equal(unwinder_apply(u, &r), 0);
@@ -398,17 +407,23 @@ static void what_takes_much_memory_is_forgotten(void **state)
 }
 
 /* The frames of a sample in a function that calls itself often. */
-static size_t frames_of(struct unwinder *u, uint64_t addr, uint64_t time_ns)
+static size_t frames_in(struct unwinder *u, int32_t pid, uint64_t addr, uint64_t time_ns)
 {
 	static uint64_t stack[RECURSIONS];
 	const uint64_t regs[] = {0, STACK_AT, addr}; /* rbp, rsp, rip */
-	const struct unwinder_sample s = sample_of(regs, stack, sizeof(stack), time_ns);
+	struct unwinder_sample s = sample_of(regs, stack, sizeof(stack), time_ns);
 	struct unwound unwound;
 
+	s.pid = s.tid = pid;
 	for (size_t i = 0; i < RECURSIONS; i++)
 		stack[i] = addr;
 	assert_int_equal(unwinder_sample(u, &s, &unwound), 0);
 	return unwound.ncallchain - 1; /* a context mark */
+}
+
+static size_t frames_of(struct unwinder *u, uint64_t addr, uint64_t time_ns)
+{
+	return frames_in(u, PID, addr, time_ns);
 }
 
 /* A target can make each of its stacks take all the steps that a stack may take. */
@@ -445,6 +460,162 @@ static void stacks_with_long_rules_share_steps(void **state)
 	unlink(path);
 }
 
+#define MANY 8 /* images of a process */
+#define FIT 6  /* of which about so many can be open */
+#define HOLDERS 2000
+
+/* The frames of samples of a process in each of n images that are mapped after one another. */
+static size_t images_with_rules(struct unwinder *u, int32_t pid, uint64_t code, size_t first,
+				size_t n, uint64_t time_ns)
+{
+	size_t whole = 0;
+
+	for (size_t i = first; i < first + n; i++)
+		whole += frames_in(u, pid, MAPPED_AT + i * MAPPED_BYTES + code + BEHIND_CALL,
+				   time_ns + i) == RECURSIONS + 1;
+	return whole;
+}
+
+/* One process samples more images than fit; those of others are sampled later. */
+static void check_shares(enum recording_limit limit, void (*set_limit)(void))
+{
+	/* The CFA is rsp + 8. */
+	static const unsigned char cfi[] = {DW_CFA_def_cfa, 7, 8};
+	const struct unwinder_options options = {0};
+	char paths[MANY][32];
+	int fds[MANY];
+	uint64_t code;
+	struct unwinder *u;
+	size_t fit;
+
+	assert_int_equal(unwinder_new(&options, &u), 0);
+	for (size_t i = 0; i < MANY; i++) {
+		fds[i] = write_image_with(calls, cfi, sizeof(cfi), paths[i], &code);
+		map_in(u, PID, paths[i], MAPPED_AT + i * MAPPED_BYTES);
+	}
+	set_limit();
+	/* A process without neighbours gets all that fit, and keeps them. */
+	fit = images_with_rules(u, PID, code, 0, MANY, 1);
+	assert_in_range(fit, FIT - 2, MANY - 1);
+	assert_int_equal(images_with_rules(u, PID, code, fit, MANY - fit, 10), 0);
+	assert_int_equal(images_with_rules(u, PID, code, 0, fit, 20), fit);
+	assert_true(unwinder_stats(u).limits.cost[limit] >= MANY - fit);
+	/* Another one gets one that was refused, then more, up to its share. */
+	for (size_t i = 0; i < MANY; i++)
+		map_in(u, PID - 1, paths[MANY - 1 - i], MAPPED_AT + i * MAPPED_BYTES);
+	assert_int_equal(images_with_rules(u, PID - 1, code, 0, 1, 30), 1);
+	assert_true(descriptors_of(fds[MANY - 1]) > 0);
+	assert_int_equal(descriptors_of(fds[0]), 0); /* used least recently */
+	assert_int_equal(images_with_rules(u, PID - 1, code, 0, 2, 40), 2);
+	/* The first one does not take them back; images that both map serve both. */
+	map_in(u, PID, paths[1], MAPPED_AT); /* ends cached rules */
+	map_in(u, PID, paths[0], MAPPED_AT);
+	assert_int_equal(images_with_rules(u, PID, code, 0, MANY, 50), fit);
+	assert_int_equal(descriptors_of(fds[0]), 0);
+	assert_int_equal(images_with_rules(u, PID - 1, code, 0, 2, 60), 2);
+	/* A third one, too. */
+	map_in(u, PID - 2, paths[0], MAPPED_AT);
+	assert_int_equal(images_with_rules(u, PID - 2, code, 0, 1, 70), 1);
+	assert_true(descriptors_of(fds[0]) > 0);
+	unwinder_free(u);
+	for (size_t i = 0; i < MANY; i++) {
+		close(fds[i]);
+		unlink(paths[i]);
+	}
+}
+
+static void limit_images(void)
+{
+	elf_budget_limit(ELF_BUDGET_IMAGES, FIT * IMAGE_CODE_BYTES);
+}
+
+static void open_images_are_shared_by_processes(void **state)
+{
+	(void)state;
+	check_shares(LIMIT_FILE_SIZE, limit_images);
+	elf_budget_limit(ELF_BUDGET_IMAGES, 0);
+}
+
+static void limit_descriptors(void)
+{
+	const int next = dup(0);
+	struct rlimit limit;
+
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	/* Images leave 64 to others. Opening one takes a few more for a moment. */
+	limit.rlim_cur = (rlim_t)next + FIT + 64 + 3;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void descriptors_are_shared_by_processes(void **state)
+{
+	struct rlimit limit;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	check_shares(LIMIT_OPEN_FILES, limit_descriptors);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* The least CPU time for samples in an image that is refused while n processes hold one each. */
+static clock_t time_refused(int n)
+{
+	static const unsigned char cfi[] = {DW_CFA_def_cfa, 7, 8};
+	const struct unwinder_options options = {0};
+	clock_t least = 0;
+	char path[32], linked[48];
+	uint64_t code;
+	struct unwinder *u;
+	AUTO_CLOSE int fd = write_image_with(calls, cfi, sizeof(cfi), path, &code);
+	const uint64_t addr = MAPPED_AT + code + BEHIND_CALL;
+
+	assert_true(fd >= 0);
+	assert_int_equal(unwinder_new(&options, &u), 0);
+	for (int i = 1; i <= n; i++) {
+		snprintf(linked, sizeof(linked), "%s.%d", path, i);
+		assert_int_equal(link(path, linked), 0);
+		map_in(u, PID - i, linked, MAPPED_AT);
+		assert_int_equal(frames_in(u, PID - i, addr, 1), RECURSIONS + 1);
+		unlink(linked);
+	}
+	elf_budget_limit(ELF_BUDGET_IMAGES, 1);
+	map(u, path);
+	for (int i = 0; i < 20; i++) {
+		clock_t took = clock();
+
+		for (int j = 0; j < 50; j++)
+			assert_true(frames_of(u, addr, 1) < RECURSIONS + 1);
+		took = clock() - took;
+		if (!i || took < least)
+			least = took;
+	}
+	assert_int_equal(descriptors_of(fd), n);
+	unwinder_free(u);
+	elf_budget_limit(ELF_BUDGET_IMAGES, 0);
+	unlink(path);
+	return least;
+}
+
+static void a_refused_image_costs_the_same_beside_many_processes(void **state)
+{
+	struct rlimit limit, all;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	all = limit;
+	all.rlim_cur = all.rlim_max;
+	assert_true(all.rlim_max > HOLDERS + 200);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+	clock_t alone = time_refused(1), beside = time_refused(HOLDERS);
+
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	if (beside > 4 * alone)
+		fail_msg("%ld us beside %d processes, %ld us beside one", (long)beside, HOLDERS,
+			 (long)alone);
+}
+
 int main(void)
 {
 	const struct CMUnitTest all[] = {
@@ -457,6 +628,9 @@ int main(void)
 		cmocka_unit_test(an_ended_process_has_no_more_code_to_request),
 		cmocka_unit_test(samples_do_not_wait_for_code_whose_request_was_refused),
 		cmocka_unit_test(a_tracker_of_others_gives_the_maps),
+		cmocka_unit_test(open_images_are_shared_by_processes),
+		cmocka_unit_test(descriptors_are_shared_by_processes),
+		cmocka_unit_test(a_refused_image_costs_the_same_beside_many_processes),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

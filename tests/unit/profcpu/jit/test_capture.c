@@ -619,6 +619,85 @@ static void users_over_the_limit_are_counted(void **state)
 	waitpid(pid, NULL, 0);
 }
 
+/* Waits for SIGUSR1, which is blocked, and becomes root. */
+static void become_root(void)
+{
+	sigset_t set;
+	int got;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigwait(&set, &got);
+	if (setresuid(0, 0, 0))
+		_exit(1);
+}
+
+static bool user_is_noted(pid_t pid)
+{
+	int symbols = openat(dir_fd, "symbols", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct jit_users users = {.dir_fd = symbols};
+	bool is_noted = jit_users_uid(&users, pid) != NULL;
+
+	jit_users_free(&users);
+	close(symbols);
+	return is_noted;
+}
+
+/* Else a perf map that belongs to the earlier user is the new process's. */
+static void a_new_process_does_not_keep_the_user_of_an_earlier_one(void **state)
+{
+	enum { ENDED, OF_ROOT, NOT_TAKEN, SAME, CASES };
+
+	(void)state;
+	if (geteuid())
+		skip(); /* only root can start processes of other users */
+	for (int kind = 0; kind < CASES; kind++) {
+		struct jit_capture *c;
+		struct stat st = {.st_uid = 1};
+		char name[64];
+		pid_t pid = fork();
+
+		if (!pid) {
+			sigset_t set;
+
+			sigemptyset(&set);
+			sigaddset(&set, SIGUSR1);
+			sigprocmask(SIG_BLOCK, &set, NULL);
+			alarm(60); /* also after a failed test */
+			if (setresuid(4321, 4321, 0))
+				_exit(1);
+			become_root();
+			for (;;)
+				pause();
+		}
+		c = capture_of(JIT_NAMES_NONE, pid, name);
+		for (int i = 0; kind == NOT_TAKEN && i < 1 << 17; i++)
+			jit_capture_add_process(c, pid);
+		assert_int_equal(jit_capture_start(c, false), 0);
+		for (int i = 0; i < 3000 && !user_is_noted(pid); i++)
+			usleep(10000);
+		assert_true(user_is_noted(pid));
+		if (kind == ENDED) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+		} else if (kind == OF_ROOT) {
+			kill(pid, SIGUSR1);
+			snprintf(name, sizeof(name), "/proc/%d", pid);
+			while (st.st_uid)
+				assert_int_equal(stat(name, &st), 0);
+		}
+		jit_capture_add_process(c, pid);
+		jit_capture_end(c);
+		assert_int_equal(user_is_noted(pid), kind == SAME);
+		jit_capture_free(c);
+		if (kind != ENDED) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+		}
+		(void)unlinkat(dir_fd, "symbols/" JIT_USERS_FILE, 0);
+	}
+}
+
 /* Serves as the program that compile_and_execute starts. Makes a file when it is ready. */
 /* A long recording of a build sees thousands of .NET processes. */
 static void ended_processes_are_kept_in_bounded_memory(void **state)
@@ -680,6 +759,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(methods_before_the_end_of_a_process_are_kept),
 		cmocka_unit_test(unreadable_parts_are_counted),
 		cmocka_unit_test(users_over_the_limit_are_counted),
+		cmocka_unit_test(a_new_process_does_not_keep_the_user_of_an_earlier_one),
 		cmocka_unit_test(ended_processes_are_kept_in_bounded_memory),
 		cmocka_unit_test(a_late_process_is_retried_without_a_command),
 		cmocka_unit_test(methods_are_listed_unasked_only_without_collectible_assemblies),

@@ -106,7 +106,7 @@ static void all_outputs_read_header_and_samples_once(void **state)
 	assert_non_null(mkdtemp(path));
 	assert_int_equal(post_outdir_make(path, &dir), 0);
 	record(dir.fd);
-	assert_int_equal(post_open_dir(dir.fd, path, &source), 0);
+	assert_int_equal(post_open_dir(dir.fd, path, NULL, &source), 0);
 	assert_int_equal(postprocess_run(&source, path, &dir, &options, NULL), EXIT_DONE);
 	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++)
 		if (faccessat(dir.fd, made[i], F_OK, 0))

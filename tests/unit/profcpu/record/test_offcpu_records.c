@@ -504,10 +504,52 @@ static void stacks_over_an_eighth_of_the_memory_are_left_out_and_counted(void **
 	record_offcpu_free(f.o);
 }
 
+static int count_thread(void *ctx, const struct offcpu_idx_thread *thread)
+{
+	(void)thread;
+	(*(uint64_t *)ctx)++;
+	return 0;
+}
+
+/* Threads that end make room for others. */
+static void threads_over_an_eighth_of_the_memory_are_left_out_and_counted(void **state)
+{
+	const uint64_t memory = UINT64_C(8) * 36 * RECORD_OFFCPU_THREAD_BYTES;
+	const int32_t most = RECORD_OFFCPU_THREADS_MIN + 36;
+	struct fixture f;
+	uint64_t threads = 0;
+
+	(void)state;
+	for (int created = 0; created < 2; created++) {
+		begin_with(&f, &(struct record_offcpu_options){
+				       .begin_ns = BEGIN_NS, .proc = "/nowhere", .memory = memory});
+		record_offcpu_to(f.o, &(struct record_offcpu_writer){.ctx = &threads,
+								     .wait = ignore_wait,
+								     .thread = count_thread});
+		for (int32_t i = 0; i < 150; i++)
+			task(&f, PERF_RECORD_FORK, created ? BEGIN_NS + 10 : 0, PID, PID + i, PID);
+		assert_int_equal(record_offcpu_result(f.o).threads_refused, 150 - most);
+		assert_true(record_offcpu_wants(f.o, PID + most - 1));
+		assert_false(record_offcpu_wants(f.o, PID + most));
+		for (int32_t i = 0; i < 10; i++)
+			task(&f, PERF_RECORD_EXIT, BEGIN_NS + 100, PID, PID + i, PID);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(record_offcpu_round(f.o), 0);
+		for (int32_t i = 200; i < 211; i++)
+			task(&f, PERF_RECORD_FORK, BEGIN_NS + 200, PID, PID + i, PID);
+		assert_int_equal(record_offcpu_result(f.o).threads_refused, 150 - most + 1);
+		end(&f, BEGIN_NS + 1000);
+		assert_int_equal(threads, most + 10);
+		threads = 0;
+		record_offcpu_free(f.o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stacks_over_an_eighth_of_the_memory_are_left_out_and_counted),
+		cmocka_unit_test(threads_over_an_eighth_of_the_memory_are_left_out_and_counted),
 		cmocka_unit_test(a_wait_has_the_stack_with_which_it_began),
 		cmocka_unit_test(threads_existed_before_or_were_created),
 		cmocka_unit_test(an_exec_continues_as_the_first_thread),

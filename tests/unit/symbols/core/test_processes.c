@@ -373,6 +373,39 @@ static void maps_over_the_limit_are_dropped(void **state)
 	processes_free(p);
 }
 
+/* After a map was dropped, the maps below it are not there any more. */
+static void maps_below_a_dropped_one_are_not_found(void **state)
+{
+	struct process_map map = {.start = 15, .end = 18, .image = PROCESS_NO_IMAGE};
+	struct processes *p = fresh();
+
+	(void)state;
+	lay(p, 1, 10, 20, 5);
+	lay(p, 1, 20, 30, 6);
+	assert_int_equal(processes_fork(p, 2, 2, 1, 1, true), 0);
+	assert_int_equal(at(p, 2, 2, 12), 5);
+	assert_int_equal(processes_lose_map(p, 2, 2, &map), -E2BIG);
+	assert_int_equal(processes_families(p)->dropped, 1);
+	assert_int_equal(at(p, 2, 2, 16), -1);
+	assert_int_equal(at(p, 2, 2, 12), -1);
+	assert_int_equal(at(p, 2, 2, 20), 6);
+	assert_int_equal(at(p, 1, 1, 16), 5);
+	/* The same as before, or over nothing. */
+	map = (struct process_map){.start = 22, .end = 25, .image = 6, .pgoff = 2};
+	assert_int_equal(processes_lose_map(p, 2, 2, &map), -E2BIG);
+	map = (struct process_map){.start = 50, .end = 60, .image = 7};
+	assert_int_equal(processes_lose_map(p, 2, 2, &map), -E2BIG);
+	assert_int_equal(at(p, 2, 2, 20), 6);
+	/* New maps are right. */
+	lay(p, 2, 14, 16, 8);
+	assert_int_equal(at(p, 2, 2, 15), 8);
+	assert_int_equal(at(p, 2, 2, 17), -1);
+	lay(p, 2, 15, 30, 9);
+	assert_int_equal(at(p, 2, 2, 17), 9);
+	assert_int_equal(at(p, 2, 2, 12), 5);
+	processes_free(p);
+}
+
 #define CHAIN_FORKS 10000
 #define CHAIN_MAPS 20000
 #define CHAIN_CPU_S 3 /* takes a tenth of a second */
@@ -399,7 +432,7 @@ static void a_fork_and_a_change_cost_only_the_change(void **state)
 				 pid == 1 ? -1 : CHAIN_MAPS + pid);
 		assert_int_equal(at(p, pid, pid, 3 + (uint64_t)pid * 2), -1);
 	}
-	assert_int_equal(processes_dropped_maps(p), 0);
+	assert_int_equal(processes_families(p)->dropped, 0);
 	processes_free(p);
 }
 
@@ -432,18 +465,56 @@ static void all_processes_share_one_limit(void **state)
 	(void)state;
 	lay(p, 1, 0, 1, 5);
 	n = fill(p, false);
-	assert_in_range(n, room - 1, room + 1);
-	assert_int_equal(processes_map(p, 1, 1, &map, false), -E2BIG);
-	assert_int_equal(processes_dropped_maps(p), 2);
+	/* Small processes still have room. */
+	assert_in_range(n, room * 4 / 5, room);
+	assert_int_equal(processes_families(p)->dropped, 1);
+	lay(p, 1, 1, 2, 6);
+	map = (struct process_map){.start = 20001, .end = 20002, .image = 7};
+	assert_int_equal(processes_map(p, 101, 101, &map, false), -E2BIG);
+	assert_int_equal(processes_families(p)->dropped, 2);
+	assert_int_equal(processes_families(p)->most_pid, 101);
 	assert_int_equal(at(p, 1, 1, 0), 5);
 	assert_int_equal(at(p, 100, 100, 0), 0);
 	/* An end makes room. */
 	processes_exit(p, 100);
 	assert_int_equal(at(p, 100, 100, 0), 0);
-	assert_int_equal(processes_map(p, 1, 1, &map, false), 0);
+	assert_int_equal(processes_map(p, 101, 101, &map, false), 0);
 	assert_int_equal(at(p, 100, 100, 0), -1);
-	assert_int_equal(at(p, 1, 1, 1), 7);
-	assert_int_equal(processes_dropped_maps(p), 2);
+	assert_int_equal(at(p, 101, 101, 20001), 7);
+	assert_int_equal(processes_families(p)->dropped, 2);
+	processes_free(p);
+}
+
+#define FORKS 30
+#define FORK_MAPS 20000 /* maps of a process, more than it may leave to others */
+
+/* A process and its forks, which change all maps that they share, take no maps of later ones. */
+static void maps_of_a_family_leave_room_to_others(void **state)
+{
+	struct processes *p = fresh();
+	struct process_map map;
+	int r = 0;
+
+	(void)state;
+	for (int32_t pid = 1; pid <= FORKS; pid++) {
+		for (uint64_t i = 0; i < FORK_MAPS; i++) {
+			map = (struct process_map){
+				.start = i, .end = i + 1, .image = (uint32_t)pid};
+			r = processes_map(p, pid, pid, &map, false);
+			assert_true(!r || r == -E2BIG);
+		}
+		assert_int_equal(processes_fork(p, pid + 1, pid + 1, pid, pid, true), 0);
+	}
+	assert_int_equal(r, -E2BIG);
+	for (uint64_t i = 0; i < FORK_MAPS; i++)
+		lay(p, FORKS + 2, i, i + 1, 7);
+	/* The last reference to shared maps gives their memory back. */
+	for (int32_t pid = 1; pid <= FORKS + 1; pid++)
+		processes_exit(p, pid);
+	processes_forget_ended(p);
+	for (int32_t pid = 1; pid <= 10; pid++)
+		for (uint64_t i = 0; i < FORK_MAPS; i++)
+			lay(p, pid, i, i + 1, 8);
 	processes_free(p);
 }
 
@@ -455,10 +526,46 @@ static void ended_processes_make_room_in_their_order(void **state)
 	(void)state;
 	lay(p, 1, 0, 1, 5);
 	n = fill(p, true);
-	assert_int_equal(processes_dropped_maps(p), 0);
+	assert_int_equal(processes_families(p)->dropped, 0);
 	assert_int_equal(at(p, 1, 1, 0), 5);
 	assert_int_equal(at(p, 100, 100, 0), -1);
 	assert_int_equal(at(p, 99 + n, 99 + n, 2), 1);
+	processes_free(p);
+}
+
+/* Then only its own ended processes make room for it. */
+static void ended_processes_make_no_room_for_a_larger_family(void **state)
+{
+	struct processes *p = fresh();
+	struct process_map map = {.end = 1};
+	uint64_t dropped;
+	int r = 0;
+
+	(void)state;
+	lay(p, 1, 0, 1, 5);
+	processes_exit(p, 1);
+	for (int32_t pid = 100; !r; pid++) {
+		for (uint64_t i = 0; !r && i < FORK_MAPS; i++) {
+			map = (struct process_map){.start = i, .end = i + 1, .image = 6};
+			map.pgoff = (uint64_t)pid << 20;
+			r = processes_map(p, pid, pid, &map, false);
+		}
+		assert_int_equal(processes_fork(p, pid + 1, pid + 1, pid, pid, true), 0);
+		assert_true(pid < 200);
+	}
+	assert_int_equal(r, -E2BIG);
+	assert_int_equal(at(p, 1, 1, 0), 5);
+	lay(p, 2, 0, 1, 7);
+	processes_exit(p, 2);
+	assert_int_equal(processes_map(p, 100, 100, &map, false), -E2BIG);
+	assert_int_equal(at(p, 2, 2, 0), 7);
+	processes_exit(p, 100);
+	dropped = processes_families(p)->dropped;
+	lay(p, 101, 1, 2, 8);
+	assert_int_equal(at(p, 100, 100, 0), -1);
+	assert_int_equal(at(p, 1, 1, 0), 5);
+	assert_int_equal(at(p, 2, 2, 0), 7);
+	assert_int_equal(processes_families(p)->dropped, dropped);
 	processes_free(p);
 }
 
@@ -557,9 +664,12 @@ int main(void)
 		cmocka_unit_test(the_later_map_wins_at_each_address),
 		cmocka_unit_test(many_maps_in_any_order_are_fast),
 		cmocka_unit_test(maps_over_the_limit_are_dropped),
+		cmocka_unit_test(maps_below_a_dropped_one_are_not_found),
 		cmocka_unit_test(a_fork_and_a_change_cost_only_the_change),
 		cmocka_unit_test(all_processes_share_one_limit),
+		cmocka_unit_test(maps_of_a_family_leave_room_to_others),
 		cmocka_unit_test(ended_processes_make_room_in_their_order),
+		cmocka_unit_test(ended_processes_make_no_room_for_a_larger_family),
 		cmocka_unit_test(ended_threads_are_forgotten),
 		cmocka_unit_test(a_storm_of_names_costs_nothing),
 		cmocka_unit_test(a_name_that_found_no_memory_is_tried_again),

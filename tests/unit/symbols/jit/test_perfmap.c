@@ -1,5 +1,6 @@
 #include "symbols/jit/perfmap.h"
 #include "base/ranges.h"
+#include "container/holes.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -9,12 +10,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 static struct perfmap_stats stats;
+static bool no_answer;
+
+__typeof__(holes_next_data) __real_holes_next_data, __wrap_holes_next_data;
+
+uint64_t __wrap_holes_next_data(int fd, uint64_t at)
+{
+	return no_answer ? UINT64_MAX : __real_holes_next_data(fd, at);
+}
 
 static struct symbol_provider *parse(const char *text, size_t len)
 {
@@ -278,6 +288,33 @@ static void holes_of_a_file_are_not_kept(void **state)
 	close(fd);
 }
 
+/* As for a file that its writer keeps locked. */
+static void text_after_holes_that_are_not_found_is_counted(void **state)
+{
+	static const char before[] = "1000 10 before\n", after[] = "\n2000 10 after\n";
+	const off_t hole = (off_t)8 << 20;
+	int fd = memfd_create("perfmap", MFD_CLOEXEC);
+	struct symbol_provider *map = NULL;
+
+	(void)state;
+	assert_int_equal(pwrite(fd, before, strlen(before), 0), strlen(before));
+	assert_int_equal(pwrite(fd, after, strlen(after), hole), strlen(after));
+	no_answer = true;
+	assert_int_equal(perfmap_load(fd, UINT64_MAX, &map, &stats, NULL), 0);
+	no_answer = false;
+	assert_name(map, 0x1000, "before");
+	assert_name(map, 0x2000, NULL);
+	assert_true(stats.no_answer);
+	assert_in_range(stats.cut_bytes, strlen(after), hole);
+	symbol_provider_free(map);
+	assert_int_equal(perfmap_load(fd, UINT64_MAX, &map, &stats, NULL), 0);
+	assert_name(map, 0x2000, "after");
+	assert_false(stats.no_answer);
+	assert_int_equal(stats.cut_bytes, 0);
+	symbol_provider_free(map);
+	close(fd);
+}
+
 /* Reads a file with a limit of memory. The result stays within it. */
 static struct symbol_provider *load_within(int fd, uint64_t memory)
 {
@@ -378,6 +415,7 @@ int main(void)
 		cmocka_unit_test(monstrous_lines_are_skipped),
 		cmocka_unit_test(a_file_is_read_up_to_its_size_at_the_start),
 		cmocka_unit_test(holes_of_a_file_are_not_kept),
+		cmocka_unit_test(text_after_holes_that_are_not_found_is_counted),
 		cmocka_unit_test(with_little_memory_the_end_of_a_file_is_read),
 		cmocka_unit_test(cutting_equals_painting),
 	};

@@ -1,6 +1,8 @@
 #include "symbols/jit/methods_file.h"
 #include "symbols/jit/pids.h"
 #include "symbols/jit/sources.h"
+
+#include "base/clock.h"
 #include "symbols/jit/users.h"
 #include "tests/unit/allocated_bytes.h"
 
@@ -20,7 +22,7 @@
 
 #include <cmocka.h>
 
-#define PID 0x70000000 /* PID without a process */
+#define PID 0x30000000 /* PID without a process */
 
 struct fixture {
 	char dir[32];
@@ -94,7 +96,7 @@ static void lines_of_many_processes_can_be_looked_up_first(void **state)
 	for (int32_t i = 0; i < PROCESSES; i++) {
 		struct line_source *lines = NULL;
 
-		assert_int_equal(jit_sources_lines(f->sources, PID + i, &files, &lines), 0);
+		assert_int_equal(jit_sources_lines(f->sources, PID + i, 0, &files, &lines), 0);
 		line_source_free(lines);
 	}
 	for (int32_t i = 0; i < PROCESSES; i++) {
@@ -112,7 +114,7 @@ static void look_up(const struct fixture *f, int32_t pid)
 {
 	struct symbol_provider *names;
 
-	assert_int_equal(jit_sources_provider(f->sources, pid, &names), 0);
+	assert_int_equal(jit_sources_provider(f->sources, pid, 0, &names), 0);
 }
 
 static void unreadable_sources_are_reported(void **state)
@@ -157,7 +159,7 @@ static void damage_is_counted_when_names_are_looked_up(void **state)
 	struct jit_damage damage;
 
 	capture(f, PID, text);
-	assert_int_equal(jit_sources_lines(f->sources, PID, &files, &lines), 0);
+	assert_int_equal(jit_sources_lines(f->sources, PID, 0, &files, &lines), 0);
 	line_source_free(lines);
 	damage = jit_sources_stats(f->sources).damage;
 	assert_int_equal(damage.n[JIT_CAPTURE_BAD_LINES], 0);
@@ -214,7 +216,7 @@ struct perfmap {
 	const char *why; /* reason why it is not read; NULL: it is read */
 	uid_t uid;       /* owner; 0: this user */
 	bool linked;     /* it has a second name */
-	mode_t mode;     /* 0: 0600 */
+	mode_t mode;     /* 0: 0644 */
 };
 
 /* Files that processes of these PIDs left, read on the recording's machine. */
@@ -243,10 +245,10 @@ static void assert_perfmaps(const struct fixture *f, const struct perfmap *maps,
 			assert_int_equal(maps[i].bytes ? ftruncate(fd, maps[i].bytes) : 0, 0);
 			assert_int_equal(maps[i].uid ? fchown(fd, maps[i].uid, (gid_t)-1) : 0, 0);
 			assert_int_equal(maps[i].linked ? link(path, second) : 0, 0);
-			assert_int_equal(maps[i].mode ? fchmod(fd, maps[i].mode) : 0, 0);
+			assert_int_equal(fchmod(fd, maps[i].mode ? maps[i].mode : 0644), 0);
 			close(fd);
 		}
-		assert_int_equal(jit_sources_provider(s, PID + i, &names), 0);
+		assert_int_equal(jit_sources_provider(s, PID + i, 0, &names), 0);
 		assert_int_equal(!names, maps[i].why != NULL);
 		assert_int_equal(remove(path), 0);
 		assert_int_equal(maps[i].linked ? remove(second) : 0, 0);
@@ -287,8 +289,8 @@ static void a_refused_perf_map_has_a_reason(void **state)
 	"run `profcpu postprocess` again"
 
 #define NOT_READABLE                                                                           \
-	"access to its perf map is denied; its own user must be able to read it, and profcpu " \
-	"needs CAP_SYS_PTRACE and CAP_DAC_OVERRIDE"
+	"access to its perf map is denied; its own user, or everybody after its end, must be " \
+	"able to read it, and profcpu needs CAP_SYS_PTRACE and CAP_DAC_OVERRIDE"
 
 /* After the end of a process anybody can leave a file with its PID. */
 static void a_perf_map_of_another_user_is_refused(void **state)
@@ -300,25 +302,26 @@ static void a_perf_map_of_another_user_is_refused(void **state)
 		{"1000 10 later\n", 0, NULL, 4323, false, 0},
 		{"1000 10 linked\n", 0, NOT_ITS_OWN, 0, true, 0},
 		{"1000 10 ours\n", 0, NULL, 0, false, 0},
-		{"1000 10 root's, private\n", 0, NOT_READABLE, 0, false, 0},
-		{"1000 10 root's, public\n", 0, NULL, 0, false, 0644},
+		{"1000 10 root's, private\n", 0, NOT_READABLE, 0, false, 0600},
+		{"1000 10 root's, public\n", 0, NULL, 0, false, 0},
+		{"1000 10 recorded, private\n", 0, NOT_READABLE, 4321, false, 0600},
 	};
-	static const struct jit_user users[] = {{PID, 0, 4321},     {PID + 1, 0, 4321},
-						{PID + 3, 0, 4322}, {PID + 3, 0, 4323},
-						{PID + 6, 0, 4321}, {PID + 7, 0, 4321}};
+	static const struct jit_user users[] = {{PID, 0, 0, 4321},     {PID + 1, 0, 0, 4321},
+						{PID + 3, 0, 0, 4322}, {PID + 3, 0, 0, 4323},
+						{PID + 6, 0, 0, 4321}, {PID + 8, 0, 0, 4321}};
 	struct fixture *f = *state;
 
 	if (geteuid())
 		skip(); /* only root can give files away */
 	for (size_t i = 0; i < sizeof(users) / sizeof(*users); i += 2)
 		assert_int_equal(jit_users_add(f->dir_fd, &users[i], 2), 0);
-	assert_perfmaps(f, maps, 8);
+	assert_perfmaps(f, maps, 9);
 	/* Without the file only root's and our own count. A part of an entry is none. */
 	assert_int_equal(unlinkat(f->dir_fd, JIT_USERS_FILE, 0), 0);
 	assert_perfmaps(f, maps + 1, 1);
 	int fd = openat(f->dir_fd, JIT_USERS_FILE, O_WRONLY | O_CREAT, 0600);
 
-	assert_int_equal(write(fd, &(struct jit_user){PID, 0, 4322}, 7), 7);
+	assert_int_equal(write(fd, &(struct jit_user){PID, 0, 0, 4322}, 7), 7);
 	close(fd);
 	assert_perfmaps(f, maps + 1, 1);
 	assert_int_equal(unlinkat(f->dir_fd, JIT_USERS_FILE, 0), 0);
@@ -327,30 +330,39 @@ static void a_perf_map_of_another_user_is_refused(void **state)
 /* A container's user has the same number, but paths in its root are others. */
 static void a_user_has_rights_in_our_root_only_if_the_process_had_it(void **state)
 {
-	static const struct jit_user entries[] = {{PID, 0, 4321},     {PID + 1, 1, 4321},
-						  {PID + 2, 0, 4321}, {PID + 2, 1, 0},
-						  {PID + 3, 1, 4321}, {PID + 3, 0, 4322}};
+	static const struct jit_user entries[] = {{PID, 0, 0, 4321},     {PID + 1, 0, 1, 4321},
+						  {PID + 2, 0, 1, 4321}, {PID + 2, 0, 1, 0},
+						  {PID + 3, 0, 1, 4321}, {PID + 3, 0, 0, 4322},
+						  {PID + 4, 0, 0, 0},    {PID + 4, 1, 0, 0},
+						  {PID, 1, 0, 0},        {PID, 0, 0, 4321}};
 	static const int64_t uids[] = {-1, 4321, 0, -1, -1};
 	struct fixture *f = *state;
 	struct jit_users users = {.dir_fd = f->dir_fd};
 
-	assert_int_equal(jit_users_add(f->dir_fd, entries, 6), 0);
+	assert_int_equal(jit_users_add(f->dir_fd, entries, sizeof(entries) / sizeof(entries[0])),
+			 0);
 	for (int i = 0; i < 5; i++) {
 		uint32_t uid = 1;
 
 		assert_int_equal(jit_users_in_our_root(&users, PID + i, &uid), uids[i] >= 0);
 		assert_int_equal(uid, uids[i] >= 0 ? uids[i] : 1);
+		assert_int_equal(jit_users_in_other_root(&users, PID + i), i == 4);
 	}
 	jit_users_free(&users);
 	/* Its owner may have forged a recording. */
 	users = (struct jit_users){.dir_fd = f->dir_fd, .foreign = true, .owner = 4321};
 	uint32_t uid = 0;
 
-	assert_true(jit_users_in_our_root(&users, PID + 2, &uid));
+	assert_true(jit_users_in_our_root(&users, PID + 1, &uid));
 	assert_int_equal(uid, 4321);
 	assert_int_equal(*jit_users_uid(&users, PID + 3), 4321);
 	assert_int_equal(*jit_users_uid(&users, PID + 9), 4321);
 	jit_users_free(&users);
+	assert_int_equal(unlinkat(f->dir_fd, JIT_USERS_FILE, 0), 0);
+	/* A FIFO in its place has no reader. */
+	assert_int_equal(mkfifoat(f->dir_fd, JIT_USERS_FILE, 0600), 0);
+	assert_int_equal(jit_users_add(f->dir_fd, entries, sizeof(entries) / sizeof(entries[0])),
+			 -ENXIO);
 	assert_int_equal(unlinkat(f->dir_fd, JIT_USERS_FILE, 0), 0);
 }
 
@@ -380,7 +392,7 @@ static void captures_share_the_memory(void **state)
 		struct symbol_provider *names;
 		struct symbol symbol;
 
-		assert_int_equal(jit_sources_provider(s, PID + i, &names), 0);
+		assert_int_equal(jit_sources_provider(s, PID + i, 0, &names), 0);
 		assert_int_equal(symbol_provider_find(names, 0x10, 1, &symbol), 0);
 		assert_int_equal(symbol_provider_find(names, 16 * (LINES - 1), 1, &symbol),
 				 -ENOENT);
@@ -391,42 +403,62 @@ static void captures_share_the_memory(void **state)
 	jit_sources_free(s);
 }
 
-/* The first map may take half of the memory, and the next ones half of what it leaves. */
+static void write_lines(int32_t pid, int lines)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+	FILE *file = fopen(path, "wx");
+
+	for (int n = 0; n < lines; n++)
+		fprintf(file, "%06x 10 method %06d\n", n * 16, n);
+	fclose(file);
+}
+
+/* Each map may take less than the one before, and a small one is read whole after large ones. */
 static void perf_maps_share_the_memory(void **state)
 {
-	enum { LINES = 2000, BYTES = 24 };
+	enum { LINES = 2000, BYTES = 24, LARGE = 10, SMALL = 20, MAPS = 60 };
 	const struct fixture *f = *state;
 	const uint64_t memory = (uint64_t)1 << 20;
 	struct jit_sources_options options = {
 		.capture_dir_fd = f->dir_fd, .live = true, .perfmap_memory = memory};
 	struct lookup_cache lookup_cache = {0};
+	struct symbol_provider *names;
 	struct jit_sources *s;
+	struct symbol symbol;
 	uint64_t cut = 0;
 	char path[64];
 	int32_t i;
 
+	for (i = 0; i < MAPS; i++)
+		write_lines(PID + i, i == LARGE ? SMALL : LINES);
 	assert_int_equal(jit_sources_new(&options, NULL, open_nothing, NULL, &s), 0);
-	for (i = 0; i < 9; i++) {
-		struct symbol_provider *names;
+	for (i = 0; i < MAPS; i++) {
+		bool small = i == LARGE;
 
-		snprintf(path, sizeof(path), "/tmp/perf-%d.map", PID + i);
-		FILE *file = fopen(path, "wx");
-
-		for (int n = 0; n < LINES; n++)
-			fprintf(file, "%06x 10 method %06d\n", n * 16, n);
-		fclose(file);
-		assert_int_equal(jit_sources_provider(s, PID + i, &names), 0);
-		assert_int_equal(remove(path), 0);
+		assert_int_equal(jit_sources_provider(s, PID + i, 0, &names), 0);
 		struct jit_damage damage = jit_sources_stats(s).damage;
 
+		if (!names)
+			break;
+		assert_int_equal(
+			symbol_provider_find(names, ((small ? SMALL : LINES) - 1) * 16, 1, &symbol),
+			0);
+		if (small) {
+			assert_int_equal(symbol_provider_find(names, 0, 1, &symbol), 0);
+			assert_int_equal(damage.n[JIT_PERFMAP_BYTES_CUT], cut);
+		}
 		assert_true(damage.n[JIT_PERFMAP_BYTES_CUT] >= cut);
 		assert_true(damage.n[JIT_PERFMAP_BYTES_CUT] - cut < (uint64_t)LINES * BYTES);
 		cut = damage.n[JIT_PERFMAP_BYTES_CUT];
-		if (!names)
-			break;
+	}
+	for (int32_t n = 0; n < MAPS; n++) {
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", PID + n);
+		assert_int_equal(remove(path), 0);
 	}
 	/* Some were read in part, then no memory was left. */
-	assert_in_range(i, 2, 8);
+	assert_in_range(i, LARGE + 2, MAPS - 1);
 	assert_true(cut > 0);
 	assert_int_equal(jit_sources_stats(s).damage.n[JIT_PERFMAPS_REFUSED], 1);
 	assert_int_equal(jit_sources_note(s, &lookup_cache), 0);
@@ -464,14 +496,16 @@ static void look_up_in_another_root(const char *root, int32_t lookups_before)
 	assert_non_null(file);
 	fputs("1000 100 hot\n", file);
 	fclose(file);
+	/* After the end of a process of root, everybody must be able to read it. */
+	assert_int_equal(chmod(root, 0755) | chmod(path, 0644), 0);
 	assert_int_equal(opener_new(&opener), 0);
 	assert_int_equal(opener_pin(opener, pid), 0);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	assert_int_equal(jit_sources_new(&options, opener, open_nothing, NULL, &s), 0);
 	for (int32_t i = 0; i < lookups_before; i++)
-		assert_int_equal(jit_sources_provider(s, PID + i, &names), 0);
-	assert_int_equal(jit_sources_provider(s, pid, &names), 0);
+		assert_int_equal(jit_sources_provider(s, PID + i, 0, &names), 0);
+	assert_int_equal(jit_sources_provider(s, pid, 0, &names), 0);
 	assert_non_null(names);
 	assert_int_equal(symbol_provider_find(names, 0x1010, 0, &found), 0);
 	assert_string_equal(found.name, "hot");
@@ -488,7 +522,7 @@ static void names_in_another_root_do_not_depend_on_earlier_lookups(void **state)
 	if (geteuid())
 		skip(); /* only root can change its root */
 	snprintf(tmp, sizeof(tmp), "%s/tmp", f->dir);
-	assert_int_equal(mkdir(tmp, 0700), 0);
+	assert_int_equal(mkdir(tmp, 0755), 0);
 	look_up_in_another_root(f->dir, 0);
 	look_up_in_another_root(f->dir, JIT_PIDS_UNLISTED);
 	assert_int_equal(rmdir(tmp), 0);
@@ -527,10 +561,9 @@ static int open_dump(void *ctx, uint32_t image, int *ret_fd)
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-/* Reads the names of a process that has a jitdump. The caller frees the sources. */
-static struct jit_sources *read_dump(const struct fixture *f, pid_t pid, bool closed)
+/* Writes a jitdump without a name. */
+static int make_dump(pid_t pid, bool closed)
 {
-	struct jit_sources_options options = {.capture_dir_fd = f->dir_fd, .live = true};
 	struct dump dump = {
 		.magic = 0x4A695444,
 		.version = 1,
@@ -547,13 +580,59 @@ static struct jit_sources *read_dump(const struct fixture *f, pid_t pid, bool cl
 	};
 	char path[] = "/tmp/test_jit_sources_dump.XXXXXX";
 	int fd = mkstemp(path);
-	struct jit_sources *s;
 
 	assert_true(fd >= 0);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(write(fd, &dump, sizeof(dump)), sizeof(dump));
 	/* The time of the second record */
 	assert_int_equal(ftruncate(fd, sizeof(dump) + 8), 0);
+	return fd;
+}
+
+/* One jitdump that several processes map counts for each, because it is read for each. */
+static void jitdumps_share_a_limit_of_bytes(void **state)
+{
+	enum { PROCESSES = 10, READ = 2, SMALL = PROCESSES - 1 };
+	struct jit_sources_options options = {.capture_dir_fd = -1, .live = true};
+	struct lookup_cache lookup_cache = {0};
+	int fd = make_dump(PID, true);
+	struct jit_sources *s;
+
+	(void)state;
+	assert_int_equal(jit_sources_new(&options, NULL, open_dump, &fd, &s), 0);
+	for (int32_t i = 0; i < PROCESSES; i++) {
+		/* A quarter of a hole counts. */
+		assert_int_equal(ftruncate(fd, i == SMALL ? 1 << 20 : (off_t)15 << 30), 0);
+		assert_int_equal(jit_sources_add_jitdump(s, PID + i, PID, 0), 0);
+		look_up(&(struct fixture){.sources = s}, PID + i);
+		assert_int_equal(jit_sources_stats(s).jitdumps,
+				 i < READ ? i + 1 : READ + (i == SMALL));
+	}
+	assert_int_equal(jit_sources_stats(s).damage.n[JIT_DUMPS_REFUSED], PROCESSES - READ - 1);
+	assert_int_equal(jit_sources_note(s, &lookup_cache), 0);
+	for (int32_t i = 0; i < PROCESSES; i++) {
+		uint32_t why = lookup_cache_find_process(&lookup_cache, PID + i)->why;
+
+		if (i < READ || i == SMALL)
+			assert_int_equal(why, LOOKUP_NONE);
+		else
+			assert_string_equal(intern_text(&lookup_cache.texts, why),
+					    "the perf maps and jitdumps of all processes exceed "
+					    "16 GiB, or those of one process its share; truncate "
+					    "or remove the largest");
+	}
+	jit_sources_free(s);
+	lookup_cache_free(&lookup_cache);
+	close(fd);
+}
+
+/* Reads the names of a process that has a jitdump. The caller frees the sources. */
+static struct jit_sources *read_dump(const struct fixture *f, pid_t pid, bool closed)
+{
+	struct jit_sources_options options = {.capture_dir_fd = f->dir_fd, .live = true};
+	int fd = make_dump(pid, closed);
+	struct jit_sources *s;
+
 	assert_int_equal(jit_sources_new(&options, NULL, open_dump, &fd, &s), 0);
 	assert_int_equal(jit_sources_add_jitdump(s, pid, (uint32_t)pid, 0), 0);
 	assert_false(jit_sources_was_open(s, pid));
@@ -606,6 +685,47 @@ static void names_of_a_running_process_may_grow(void **state)
 	waitpid(pid, NULL, 0);
 }
 
+/* Files and rights of the process that has the PID now would be those of another one. */
+static void another_process_with_the_pid_is_found_by_its_start_and_user(void **state)
+{
+	struct fixture *f = *state;
+	struct jit_sources_options options = {.capture_dir_fd = f->dir_fd, .live = true},
+				   untimed = options;
+	uint64_t before_ns = clock_monotonic_ns() - NS_PER_S;
+	struct jit_user user = {.uid = geteuid()};
+	struct opener *opener;
+	struct jit_sources *s;
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	untimed.untimed = true;
+	assert_int_equal(opener_new(&opener), 0);
+	assert_int_equal(jit_sources_new(&options, opener, open_nothing, NULL, &s), 0);
+	assert_false(jit_sources_pid_is_reused(s, pid, 0));
+	assert_false(jit_sources_pid_is_reused(s, pid, clock_monotonic_ns()));
+	assert_true(jit_sources_pid_is_reused(s, pid, before_ns));
+	jit_sources_free(s);
+	assert_int_equal(jit_sources_new(&untimed, opener, open_nothing, NULL, &s), 0);
+	assert_false(jit_sources_pid_is_reused(s, pid, before_ns));
+	jit_sources_free(s);
+	for (int other = 0; other < 2; other++) {
+		user.pid = (uint32_t)pid & JIT_USERS_PID_MAX;
+		user.uid += (uint32_t)other;
+		assert_int_equal(jit_users_add(f->dir_fd, &user, 1), 0);
+		assert_int_equal(jit_sources_new(&options, opener, open_nothing, NULL, &s), 0);
+		assert_int_equal(jit_sources_pid_is_reused(s, pid, 0), other);
+		jit_sources_free(s);
+	}
+	assert_int_equal(unlinkat(f->dir_fd, JIT_USERS_FILE, 0), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	opener_free(opener);
+}
+
 /* The capture took the names of the whole recording. */
 static void captured_names_are_not_open(void **state)
 {
@@ -637,10 +757,14 @@ int main(void)
 			names_in_another_root_do_not_depend_on_earlier_lookups, setup, teardown),
 		cmocka_unit_test_setup_teardown(names_of_a_running_process_may_grow, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			another_process_with_the_pid_is_found_by_its_start_and_user, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(captured_names_are_not_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(damage_is_counted_when_names_are_looked_up, setup,
 						teardown),
 		cmocka_unit_test(each_process_has_room_for_jitdumps),
+		cmocka_unit_test(jitdumps_share_a_limit_of_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

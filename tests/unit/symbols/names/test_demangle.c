@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -143,6 +144,41 @@ static void names_that_take_too_long_are_unchanged(void **state)
 		    ">::_M_realloc_insert<app::Node const&>");
 }
 
+/* Demangles a name that the library reads in time; then it writes text. Returns the CPU time. */
+static clock_t time_doubled(int levels)
+{
+	char name[1024];
+	FILE *f = fmemopen(name, sizeof(name), "w");
+	uint64_t made_bytes = 0;
+
+	assert_non_null(f);
+	put_doubled(f, levels);
+	fclose(f);
+	clock_t took = clock();
+
+	free(demangle_perf_counted(name, &made_bytes));
+	took = clock() - took;
+	assert_true(made_bytes > 0);
+	return took;
+}
+
+/* Each ends in time, but there can be many. */
+static void names_that_take_long_are_limited_together(void **state)
+{
+	const clock_t end = clock() + 20 * CLOCKS_PER_SEC;
+	int levels = 12;
+
+	(void)state;
+	elf_budget_reset_work();
+	/* Each level doubles the time, so the name takes 2 to 6 ms also in slow builds. */
+	while (time_doubled(levels) < CLOCKS_PER_SEC / 400)
+		levels++;
+	while (elf_budget_work(0) && clock() < end)
+		time_doubled(levels);
+	assert_false(elf_budget_work(0));
+	elf_budget_reset_work();
+}
+
 static void memory_of_expanded_text_is_counted(void **state)
 {
 	uint64_t made_bytes = 7;
@@ -180,6 +216,7 @@ int main(void)
 		cmocka_unit_test(full_names_have_parameters),
 		cmocka_unit_test(monstrous_names_are_unchanged),
 		cmocka_unit_test(names_that_take_too_long_are_unchanged),
+		cmocka_unit_test(names_that_take_long_are_limited_together),
 		cmocka_unit_test(memory_of_expanded_text_is_counted),
 		cmocka_unit_test(native_names_have_two_forms),
 	};

@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include "base/outbuf.h"
+#include "base/printable.h"
 #include "symbols/store/store_read.h"
 #include "symbols/core/symbol.h"
 
@@ -116,6 +117,48 @@ static void lookups_are_read_back_unchanged(void **state)
 		assert_string_equal(intern_text(&b.texts, b.symbols.v[symbol].name),
 				    intern_text(&a.texts, a.symbols.v[e->symbol].name));
 	}
+	lookup_cache_free(&a);
+	lookup_cache_free(&b);
+}
+
+/* Names come from targets. A person may print the file. */
+static void names_and_fields_are_printable(void **state)
+{
+	static const char *const names[] = {
+		"c1\xc2\x9b[2J",
+		"order\xe2\x80\xae",
+		"invalid\xff\xc3",
+		"\\x9b\t\\\xc2\x80\x1b",
+		"\xc3\xa4\xe2\x9d\xa4\xef\xb8\x8f", /* a letter, and an emoji with its selector */
+	};
+	struct store_notes notes = {0}, read;
+	struct lookup_cache a = {0}, b = {0};
+	struct lookup_cache_process p = {.pid = 42, .way = LOOKUP_NONE, .why = LOOKUP_NONE};
+	uint32_t image = image_of(&a, IMAGE_KIND_FILE, names[0], 0), symbol;
+	size_t len;
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		know(&a, image, 0x100 * i, 0x100 * i + 0x80, names[i], 0x100 * i);
+	for (p.pid = 0; p.pid < 5; p.pid++) {
+		p.version = text_of(&a, names[p.pid]);
+		assert_int_equal(lookup_cache_process(&a, &p), 0);
+	}
+	char *text = written(&a, &notes, &len);
+
+	for (char *line = text, *nl; (nl = strchr(line, '\n')); line = nl + 1)
+		assert_true(printable_is(line, (size_t)(nl - line)));
+	assert_null(strchr(text, '\t'));
+	assert_non_null(strstr(text, names[4]));
+	assert_int_equal(store_parse(text, len, &b, &read, NULL), 0);
+	assert_string_equal(intern_text(&b.texts, b.images.v[0].key.path), names[0]);
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(lookup_cache_get(&b, 0, 0x100 * i, 0, &symbol), 0);
+		assert_string_equal(intern_text(&b.texts, b.symbols.v[symbol].name), names[i]);
+	}
+	assert_string_equal(intern_text(&b.texts, b.processes.v[1].version), "order___");
+	assert_string_equal(intern_text(&b.texts, b.processes.v[4].version), names[4]);
+	free(text);
 	lookup_cache_free(&a);
 	lookup_cache_free(&b);
 }
@@ -510,7 +553,7 @@ static void a_store_takes_no_more_memory_than_is_left(void **state)
 static void names_of_symbols_are_bounded(void **state)
 {
 	static char name[3 * LOOKUP_NAME_MAX];
-	struct lookup_cache a = {.names_max = 10 * LOOKUP_NAME_MAX};
+	struct lookup_cache a = {.names.limit = 20 * LOOKUP_NAME_MAX};
 	uint32_t ids[2], id;
 	int n = 0;
 
@@ -525,11 +568,21 @@ static void names_of_symbols_are_bounded(void **state)
 		assert_int_equal(intern_len(&a.texts, ids[i]), LOOKUP_NAME_MAX);
 	}
 	assert_true(ids[0] != ids[1]);
+	/* They are the same in each process. */
+	assert_string_equal(intern_text(&a.texts, ids[1]) + LOOKUP_NAME_MAX - 8, "67409661");
 	while (n < 1000 && !lookup_cache_name(&a, "short", 5, &id))
 		n++;
-	assert_in_range(n, 100, 7 * LOOKUP_NAME_MAX / LOOKUP_SYMBOL_BYTES);
+	assert_in_range(n, 100, 8 * LOOKUP_NAME_MAX / LOOKUP_SYMBOL_BYTES);
 	assert_int_equal(lookup_cache_name(&a, "short", 5, &id), -ENOSPC);
 	assert_int_equal(a.left_out, 2);
+	/* Other processes have shares of their own. */
+	for (int32_t i = 1; i < 10; i++) {
+		a.taker = i;
+		assert_int_equal(lookup_cache_name(&a, "other", 5, &id), 0);
+	}
+	a.taker = 0;
+	assert_int_equal(lookup_cache_name(&a, "short", 5, &id), -ENOSPC);
+	assert_int_equal(a.left_out, 3);
 	lookup_cache_free(&a);
 }
 
@@ -537,6 +590,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lookups_are_read_back_unchanged),
+		cmocka_unit_test(names_and_fields_are_printable),
 		cmocka_unit_test(lookups_with_times_are_read_back_with_them),
 		cmocka_unit_test(the_times_of_an_address_have_a_limit),
 		cmocka_unit_test(segments_of_stripped_images_are_read_back),

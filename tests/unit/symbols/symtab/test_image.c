@@ -96,13 +96,13 @@ static void put_file(const char *path, const struct blob *b)
 	close(fd);
 }
 
-/* Opens ROOT/opt/lib.so as if ROOT were the target's root. */
-static struct image *open_in_root(void)
+/* Opens ROOT/opt/lib.so as if ROOT were the target's root, with our rights or those of nobody. */
+static struct image *open_in_root_by(bool nobody)
 {
 	struct image *image = NULL;
 	AUTO_CLOSE int root_fd = open(root, O_PATH | O_DIRECTORY);
 	AUTO_CLOSE int fd = openat(root_fd, "opt/lib.so", O_RDONLY);
-	struct opener_place place = {.own = true};
+	struct opener_place place = {.own = true, .by_uid = nobody, .uid = OPENER_NOBODY};
 	struct elf_file file;
 
 	assert_true(fd >= 0);
@@ -112,6 +112,11 @@ static struct image *open_in_root(void)
 	elf_file_close(&file);
 	opener_free(place.opener);
 	return image;
+}
+
+static struct image *open_in_root(void)
+{
+	return open_in_root_by(false);
 }
 
 static struct image *from_memory(const struct blob *b)
@@ -443,6 +448,43 @@ static void a_debug_file_of_another_build_is_not_used(void **state)
 	free(none.data);
 }
 
+static void assert_denied(bool expected)
+{
+	struct image *image = open_in_root_by(true);
+
+	assert_int_equal(image->debug_place, 0);
+	assert_int_equal(image->debug_denied, expected);
+	image_free(image);
+}
+
+static void a_debug_file_that_was_refused_is_reported(void **state)
+{
+	struct blob other = other_build_id(&debug, false);
+	char path[128];
+
+	(void)state;
+	assert_int_equal(chmod(root, 0755), 0);
+	put_file("opt/lib.so", &elf64_link);
+	assert_denied(false);
+	put_file("opt/lib.debug", &other);
+	snprintf(path, sizeof(path), "%s/opt/lib.debug", root);
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_denied(false); /* It is of another build. */
+	put_file("opt/lib.debug", &debug);
+	assert_denied(true);
+	assert_int_equal(chmod(path, 0644), 0);
+	snprintf(path, sizeof(path), "%s/opt", root);
+	assert_int_equal(chmod(path, 0700), 0);
+	assert_denied(true);
+	assert_int_equal(chmod(path, 0755), 0);
+	struct image *image = open_in_root_by(true);
+
+	assert_int_equal(image->debug_place, DEBUG_FILE_INSTALLED);
+	assert_false(image->debug_denied);
+	image_free(image);
+	free(other.data);
+}
+
 static void without_a_build_id_the_checksum_decides(void **state)
 {
 	struct blob image = other_build_id(&elf64_link, true),
@@ -634,6 +676,7 @@ int main(void)
 		cmocka_unit_test(a_stripped_file_has_its_exports_only),
 		ROOT_TEST(debug_files_are_found_in_all_usual_places),
 		ROOT_TEST(a_debug_file_of_another_build_is_not_used),
+		ROOT_TEST(a_debug_file_that_was_refused_is_reported),
 		ROOT_TEST(without_a_build_id_the_checksum_decides),
 		ROOT_TEST(checksums_of_all_images_share_a_limit),
 		ROOT_TEST(links_do_not_lead_out_of_the_root),
