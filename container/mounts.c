@@ -170,18 +170,21 @@ static void mounts_refresh(struct mounts *m)
 		return;
 	if (poll(&p, 1, 0) > 0 && (p.revents & POLLPRI))
 		mounts_forget(m);
-	uint64_t begin_ns = m->read ? 0 : clock_monotonic_ns();
+	uint64_t now_ns = m->read ? 0 : clock_monotonic_ns();
 
-	if (m->read || !mounts_may_read(&m->budget, begin_ns, MOUNTS_BURST_NS, MOUNTS_SHARE))
+	if (m->read || !mounts_may_read(&m->budget, now_ns, MOUNTS_BURST_NS, MOUNTS_SHARE))
 		return;
 	/* Long lists of others must not take the time of usual ones. */
 	bool small =
-		!m->own && !mounts_may_read(&all, begin_ns, MOUNTS_ALL_BURST_NS, MOUNTS_ALL_SHARE);
+		!m->own && !mounts_may_read(&all, now_ns, MOUNTS_ALL_BURST_NS, MOUNTS_ALL_SHARE);
 
-	if (small && !mounts_may_read(&all_small, begin_ns, MOUNTS_ALL_BURST_NS, MOUNTS_ALL_SHARE))
+	if (small && !mounts_may_read(&all_small, now_ns, MOUNTS_ALL_BURST_NS, MOUNTS_ALL_SHARE))
 		return;
+	/* On a loaded machine, the time that others run does not count. */
+	uint64_t begin_ns = clock_thread_ns();
+
 	mounts_read(m, small);
-	uint64_t took_ns = clock_monotonic_ns() - begin_ns;
+	uint64_t took_ns = clock_thread_ns() - begin_ns;
 
 	m->budget.debt_ns += took_ns;
 	if (!m->own)

@@ -25,7 +25,7 @@
 #define MOUNTS_SMALL_PARTS 128
 
 /*
- * Limits of the time that a thread reads mounts: at once, and the share of elapsed time as a
+ * Limits of the CPU time of a thread that reads mounts: at once, and the share of elapsed time as a
  * divisor. Targets can change their mounts all the time. Beyond a limit, mounts stay unknown.
  */
 #define MOUNTS_BURST_NS (NS_PER_S / 4) /* of one namespace */
@@ -36,7 +36,7 @@
 #define MOUNTS_SMALL_BYTES ((size_t)32 << 10)
 
 struct mounts_budget {
-	uint64_t at_ns, debt_ns; /* time that was spent and is not paid back, at at_ns */
+	uint64_t at_ns, debt_ns; /* CPU time that was spent and is not paid back, at at_ns */
 };
 
 struct mount {

@@ -212,8 +212,7 @@ static void opener_unpin(struct opener *o, struct opener_pinned *p)
 	rights_free(&p->rights);
 }
 
-/* Describes the process and takes a reference to its root. 0; -ESRCH: it has ended or is ending. */
-static int opener_describe(struct opener *o, pid_t pid, struct opener_pinned *ret)
+static int opener_describe_once(struct opener *o, pid_t pid, struct opener_pinned *ret)
 {
 	struct opener_facts f = {.pid = pid};
 	int r = opener_read_facts(&f);
@@ -241,6 +240,15 @@ static int opener_describe(struct opener *o, pid_t pid, struct opener_pinned *re
 	}
 	*ret = p;
 	return 0;
+}
+
+/* Describes the process and takes a reference to its root. 0; -ESRCH: it has ended or is ending. */
+static int opener_describe(struct opener *o, pid_t pid, struct opener_pinned *ret)
+{
+	int r = opener_describe_once(o, pid, ret);
+
+	/* If only its main thread ended meanwhile, another thread describes it now. */
+	return r == -ESRCH ? opener_describe_once(o, pid, ret) : r;
 }
 
 /* Chooses the entry that is used again: an old one, of a process that has ended if possible. */

@@ -129,11 +129,12 @@ static int mountinfo(int n)
 static void short_lists_have_time_of_their_own(void **state)
 {
 	struct mounts small = {.fd = mountinfo(3)};
+	int fd = mountinfo(900);
 	bool known = true;
 
 	(void)state;
 	for (int i = 0; i < 100000 && known; i++) {
-		struct mounts large = {.fd = mountinfo(900)};
+		struct mounts large = {.fd = dup(fd)};
 
 		known = mounts_of_device(&large, makedev(0, 1));
 		mounts_close(&large);
@@ -141,6 +142,7 @@ static void short_lists_have_time_of_their_own(void **state)
 	assert_false(known);
 	assert_non_null(mounts_of_device(&small, makedev(0, 3)));
 	mounts_close(&small);
+	close(fd);
 }
 
 static void lists_of_mounts_share_a_limit_of_memory(void **state)
