@@ -194,6 +194,11 @@ const struct rights *opener_confined(void)
 	return is_confined ? &confined_rights : NULL;
 }
 
+bool opener_is_confined(void)
+{
+	return is_confined;
+}
+
 uid_t opener_past_uid(uid_t uid)
 {
 	return uid && uid == geteuid() ? uid : OPENER_NOBODY;

@@ -48,6 +48,7 @@ void opener_free(struct opener *o);
  * this user, whose groups are unknown. For a recording that the user may have forged.
  */
 void opener_confine(uid_t uid);
+bool opener_is_confined(void);
 
 /*
  * Pins a process: keeps its root directory open, and its uid and innermost PID (NSpid) in memory.

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,11 @@
 #include <unistd.h>
 
 #define RESOLVE_TRIES 16 /* after -EAGAIN: another process renamed a file during the walk */
+
+/* Steps of a walk, beyond which all walks share RESOLVE_LONG_STEPS, and those of one walk. */
+#define RESOLVE_FREE_STEPS 128
+#define RESOLVE_LONG_STEPS 65536 /* some seconds */
+#define RESOLVE_STEPS_MAX 1024
 
 /* One lookup: of a whole path, or of one component. */
 struct resolve_lookup {
@@ -142,7 +148,7 @@ int resolve_own(pid_t pid, const char *path, int *ret_fd)
 struct resolve_walk {
 	const struct resolve_place *place;
 	int cur;
-	unsigned links;
+	unsigned links, steps;
 	char done[PATH_MAX], todo[PATH_MAX];
 };
 
@@ -156,11 +162,26 @@ static bool resolve_may_search(const struct resolve_walk *w, int dir)
 	       (!fstat(dir, &st) && (!S_ISDIR(st.st_mode) || rights_may(rights, dir, &st, X_OK)));
 }
 
-static int resolve_open_step(const struct resolve_walk *w, int dir, const char *name, int *ret_fd)
+/*
+ * Whether the walk may open one more component. Paths of targets can be long, and each ".." and
+ * each link adds steps.
+ */
+static bool resolve_take_step(struct resolve_walk *w)
+{
+	static _Atomic uint64_t long_steps;
+
+	return ++w->steps <= RESOLVE_FREE_STEPS ||
+	       (w->steps <= RESOLVE_STEPS_MAX &&
+		atomic_fetch_add(&long_steps, 1) < RESOLVE_LONG_STEPS);
+}
+
+static int resolve_open_step(struct resolve_walk *w, int dir, const char *name, int *ret_fd)
 {
 	const struct resolve_place *place = w->place;
 	AUTO_CLOSE int fd = -1;
 
+	if (!resolve_take_step(w))
+		return -ELOOP;
 	if (!resolve_may_search(w, dir))
 		return -EACCES;
 	int r = resolve_at(place, dir, name, O_NOFOLLOW, RESOLVE_NO_XDEV, &fd);
@@ -274,6 +295,10 @@ static int resolve_step(struct resolve_walk *w, const char *name)
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
 	bool up = !strcmp(name, "..");
+
+	/* The next name fails below a file. */
+	if (!strcmp(name, ".") && w->todo[strspn(w->todo, "/")])
+		return 0;
 	/* Open ".", so that it fails below a file. */
 	int r = resolve_open_step(w, w->cur, up ? "." : name, &fd);
 

@@ -139,12 +139,43 @@ static void links_are_followed_for_processes_of_our_root_only(void **state)
 	opener_free(o);
 }
 
+/* Appends words, and returns the error of opening the path. */
+static int open_with(struct opener *o, int n, const char *word)
+{
+	char path[4096];
+	size_t len = (size_t)snprintf(path, sizeof(path), "%s", dir);
+
+	for (int i = 0; i < n; i++)
+		len += (size_t)snprintf(path + len, sizeof(path) - len, "/%s", word);
+	snprintf(path + len, sizeof(path) - len, "/tmp/file");
+	return open_own(o, 0, true, path);
+}
+
+/* Each ".." walks from the root again. */
+static void long_walks_end(void **state)
+{
+	struct opener *o = opener_in("/", false);
+
+	(void)state;
+	assert_int_equal(open_with(o, 1500, "."), 0);
+	assert_int_equal(open_with(o, 20, "tmp/.."), 0);
+	assert_int_equal(open_with(o, 500, "tmp/.."), -ELOOP);
+	/* All walks share the further steps. */
+	assert_int_equal(open_with(o, 100, "tmp/.."), 0);
+	for (int i = 0; i < 80; i++)
+		(void)open_with(o, 500, "tmp/..");
+	assert_int_equal(open_with(o, 100, "tmp/.."), -ELOOP);
+	assert_int_equal(open_with(o, 20, "tmp/.."), 0);
+	opener_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_of_another_root_has_public_debug_files_only),
 		cmocka_unit_test(a_process_that_had_another_root_has_no_more),
 		cmocka_unit_test(links_are_followed_for_processes_of_our_root_only),
+		cmocka_unit_test(long_walks_end),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
