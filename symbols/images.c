@@ -165,11 +165,22 @@ int images_add_record(struct images *im, const struct perfdata_record *record, u
 	return r;
 }
 
+/* CLOCK_REALTIME of the time when the file was mapped, or later; 0: not known. */
+static uint64_t images_mapped_ns(const struct images *im, const struct images_source *s)
+{
+	const struct images_options *o = &im->options;
+
+	if (o->jit.untimed || !o->recorded_from_ns)
+		return o->jit.recorded_until_ns;
+	return o->recorded_from_ns + (s->mapped_ns > o->from_ns ? s->mapped_ns - o->from_ns : 0);
+}
+
 struct image_file_place images_place(const struct images *im, const struct images_source *s)
 {
 	struct image_file_place place = {
 		.opener = im->opener, .pid = s->pid, .start = s->start, .end = s->end};
 
+	place.mapped_ns = images_mapped_ns(im, s);
 	place.has_uid = jit_sources_user(im->jit, s->pid, &place.uid);
 	place.other_root = jit_sources_in_other_root(im->jit, s->pid);
 	place.later = jit_sources_pid_is_reused(im->jit, s->pid, s->mapped_ns);

@@ -13,16 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* CLOCK_REALTIME of the time when the file was mapped, or later; 0: not known. */
-static uint64_t bundle_mapped_ns(const struct images *im, const struct images_source *s)
-{
-	const struct images_options *o = &im->options;
-
-	if (o->jit.untimed || !o->recorded_from_ns)
-		return o->jit.recorded_until_ns;
-	return o->recorded_from_ns + (s->mapped_ns > o->from_ns ? s->mapped_ns - o->from_ns : 0);
-}
-
 /*
  * Finds the mapped file of an image. Returns 0; -ENOENT; -ESTALE: another file is there, or may be;
  * -EACCES, -ENOMEM.
@@ -33,7 +23,6 @@ static int bundle_find_file(const struct images *im, const struct image_key *key
 	struct image_file_place place = images_place(im, s);
 
 	place.exact = true;
-	place.mapped_ns = bundle_mapped_ns(im, s);
 	place.elsewhere = im->options.recorded_elsewhere;
 	return image_file_find(&place, key, intern_text(&im->lookup_cache->texts, key->path),
 			       ret_fd);

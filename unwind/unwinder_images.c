@@ -7,8 +7,10 @@
 #include "unwind/unwinder_impl.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/descriptor_budget.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "container/vdso.h"
 #include "elf/budget.h"
 
@@ -17,6 +19,15 @@
 
 #define RESERVED_DESCRIPTORS 64 /* descriptors that images leave for other uses */
 #define CLOSE_CHOICES 8         /* images of which the one that was used least recently is closed */
+
+/*
+ * While recording, rings wait for images that are opened. They may take OPEN_BURST_NS at once, and
+ * a part of the time. As much again is for processes whose images took less than OPEN_SMALL_US in
+ * all.
+ */
+#define OPEN_BURST_NS (NS_PER_S / 2)
+#define OPEN_PART 4
+#define OPEN_SMALL_US 20000
 
 static void close_code(struct unwinder *u, struct unwind_image *image)
 {
@@ -30,6 +41,7 @@ static void close_code(struct unwinder *u, struct unwind_image *image)
 	image->code = NULL;
 	image->tried = false;
 	image->refused = false;
+	image->late = false;
 }
 
 void unwinder_close_images(struct unwinder *u)
@@ -117,7 +129,8 @@ static int find_file_at(struct unwinder *u, const struct image_key *key,
 	const struct image_file_place at = {.opener = u->options.opener,
 					    .pid = place->pid,
 					    .start = place->start,
-					    .end = place->end};
+					    .end = place->end,
+					    .only_rules = true};
 
 	return image_file_find(&at, key, unwinder_path(u, key), ret_fd);
 }
@@ -207,20 +220,54 @@ static int hold(struct unwinder *u, struct unwind_image *image)
 	return 0;
 }
 
+/* The time that images of the sampled process have taken. */
+static uint32_t *opening_us(struct unwinder *u)
+{
+	return &u->opening.us[hash_u64((uint32_t)u->thread->pid) % UNWINDER_PLACES];
+}
+
+/* Whether there is time to open an image for the sampled process. */
+static bool has_time_to_open(struct unwinder *u)
+{
+	struct unwinder_opening *o = &u->opening;
+
+	if (!u->own_tracker)
+		return true;
+	if (u->time_ns > o->at_ns) {
+		uint64_t paid_ns = (u->time_ns - o->at_ns) / OPEN_PART;
+
+		o->debt_ns -= paid_ns < o->debt_ns ? paid_ns : o->debt_ns;
+		o->at_ns = u->time_ns;
+	}
+	return o->debt_ns < OPEN_BURST_NS ||
+	       (o->debt_ns < 2 * OPEN_BURST_NS && *opening_us(u) < OPEN_SMALL_US);
+}
+
+static void note_opening(struct unwinder *u, uint64_t took_ns)
+{
+	u->opening.debt_ns += took_ns;
+	*opening_us(u) += (uint32_t)(took_ns / 1000);
+}
+
 /* Opens an image for the sampled process. Returns 0, also without code; -ENOMEM. */
 static int open_code(struct unwinder *u, uint32_t number, const struct process_map *map)
 {
 	const struct image_key *key = unwinder_key(u, number);
 	struct unwind_image *image = &u->images.v[number];
-	bool full = elf_budget_left(ELF_BUDGET_IMAGES) < IMAGE_CODE_BYTES && !make_room(u);
+	uint64_t begin_ns = clock_monotonic_ns();
 	int r = 0;
+
+	image->late = !has_time_to_open(u);
+	bool full = image->late ||
+		    (elf_budget_left(ELF_BUDGET_IMAGES) < IMAGE_CODE_BYTES && !make_room(u));
 
 	if (!full)
 		r = key->kind == IMAGE_KIND_FILE ? open_file(u, number, map)
 						 : open_vdso(u, key, image);
 	if (image->code)
 		r = hold(u, image);
-	image->refused = full || r == -EMFILE;
+	image->refused = (full && !image->late) || r == -EMFILE;
+	note_opening(u, clock_monotonic_ns() - begin_ns);
 	if (key->kind == IMAGE_KIND_FILE || full)
 		unwinder_count_image(u, image, !image->code && !full,
 				     full           ? LIMIT_FILE_SIZE
@@ -288,7 +335,7 @@ int unwinder_code_of(struct unwinder *u, uint32_t number, const struct process_m
 
 	if (!image)
 		return -ENOMEM;
-	if (image->refused && find_holder(u, &pid))
+	if ((image->refused && find_holder(u, &pid)) || (image->late && has_time_to_open(u)))
 		image->tried = false; /* this process may have it */
 	if (!image->tried)            /* one stack can lead into many images */
 		forget_over_budget(u);

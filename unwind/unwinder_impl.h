@@ -20,6 +20,7 @@ struct unwind_image {
 	uint64_t used_ns; /* the last sample that asked for it */
 	bool tried;       /* code is the answer */
 	bool refused;     /* code is NULL because too many images are open */
+	bool late;        /* code is NULL because opening took too long */
 	struct libdw_image *libdw;
 	bool libdw_tried;      /* libdw is the answer */
 	bool counted, missing; /* in stats */
@@ -40,6 +41,14 @@ struct cached_call_end {
 	int8_t ends; /* 1, 0 or -1 */
 };
 
+#define UNWINDER_PLACES 1024
+
+/* The time that opening images took while recording. */
+struct unwinder_opening {
+	uint64_t debt_ns, at_ns;      /* not paid back, at the time of that sample */
+	uint32_t us[UNWINDER_PLACES]; /* in all for each process, by hash of its PID */
+};
+
 struct unwinder {
 	struct unwinder_options options;
 	struct tracker *own_tracker;     /* without options.tracker */
@@ -49,7 +58,8 @@ struct unwinder {
 	struct hashmap held;             /* PID -> its open images */
 	uint32_t most_held;              /* the most in held; 0: not known */
 	int32_t most_holder;             /* a process that holds so many */
-	size_t close_next;               /* the image at which the next search for one begins */
+	struct unwinder_opening opening;
+	size_t close_next; /* the image at which the next search for one begins */
 	struct jit_codes *jit;
 	struct cached_rule *rule_cache;
 	struct cached_call_end *call_end_cache;

@@ -88,6 +88,15 @@ static int is_mapped(const struct image_file_place *p, const char *path, const s
 	return -ENOENT;
 }
 
+/*
+ * Whether a file has changed since it was mapped, by the time of the last change of status. Unlike
+ * the time of the last write, nobody can choose it. Inodes are used again.
+ */
+static bool is_newer(const struct image_file_place *p, const struct stat *st)
+{
+	return clock_timespec_ns(&st->st_ctim) > p->mapped_ns + CLOCKS_APART_NS;
+}
+
 /* Whether the file at the path is surely the mapped one. Returns 0 or -ESTALE. */
 static int is_exact(const struct image_file_place *p, const struct image_key *key, const char *path,
 		    int fd)
@@ -103,13 +112,7 @@ static int is_exact(const struct image_file_place *p, const struct image_key *ke
 	if (key->ino && major(st.st_dev) == key->maj && minor(st.st_dev) == key->min &&
 	    st.st_ino != key->ino)
 		return -ESTALE;
-	uint64_t changed = clock_timespec_ns(&st.st_ctim);
-
-	/*
-	 * Compare the time of the last change of status. Unlike the time of the last write, nobody
-	 * can choose it.
-	 */
-	return p->mapped_ns && changed > p->mapped_ns + CLOCKS_APART_NS ? -ESTALE : 0;
+	return p->mapped_ns && is_newer(p, &st) ? -ESTALE : 0;
 }
 
 /* Ways to open the file of an image. */
@@ -157,7 +160,8 @@ static bool is_proven(const struct image_file_place *p, const struct image_key *
 
 	if (fstat(fd, &st))
 		return false;
-	bool has_device = key->ino && major(st.st_dev) == key->maj && minor(st.st_dev) == key->min;
+	bool has_device = key->ino && major(st.st_dev) == key->maj &&
+			  minor(st.st_dev) == key->min && (p->only_rules || !is_newer(p, &st));
 
 	return !is_in_other_root(p)
 		       ? key->build_id.len || has_device

@@ -4,8 +4,8 @@
  *
  * The path is the target's choice, so a file is opened with the target's rights; after its end,
  * with those of nobody (opener_past_uid). Our own rights open only a file that is surely the mapped
- * one, by build id or by device and inode. A process of another root gets a file of ours only by
- * device and inode.
+ * one, by build id, or by device and inode if it has not changed since. A process of another root
+ * gets a file of ours only by device and inode.
  */
 #ifndef SYMBOLS_CORE_IMAGE_FILE_H
 #define SYMBOLS_CORE_IMAGE_FILE_H
@@ -32,7 +32,8 @@ struct image_file_place {
 	 * older than the mapping of an ended process.
 	 */
 	bool exact;
-	uint64_t mapped_ns; /* exact: CLOCK_REALTIME of the mapping, or later; 0: unknown */
+	uint64_t mapped_ns; /* CLOCK_REALTIME of the mapping, or later; 0: unknown */
+	bool only_rules;    /* nothing of the file is shown, so device and inode suffice */
 	bool later;         /* pid is another process now */
 	bool elsewhere;     /* exact: recorded on another machine */
 };

@@ -559,6 +559,45 @@ static void descriptors_are_shared_by_processes(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
+static char slow_paths[MANY][32];
+
+static int open_slowly(void *ctx, uint32_t image, int *ret_fd)
+{
+	(void)ctx;
+	usleep(100000);
+	*ret_fd = open(slow_paths[image], O_RDONLY | O_CLOEXEC);
+	return *ret_fd < 0 ? -errno : 0;
+}
+
+/* Rings wait meanwhile. */
+static void images_that_open_slowly_wait_for_time(void **state)
+{
+	static const unsigned char cfi[] = {DW_CFA_def_cfa, 7, 8};
+	const struct unwinder_options options = {.open_file = open_slowly};
+	struct unwinder *u;
+	uint64_t code;
+	size_t whole;
+
+	(void)state;
+	assert_int_equal(unwinder_new(&options, &u), 0);
+	for (size_t i = 0; i < MANY; i++) {
+		close(write_image_with(calls, cfi, sizeof(cfi), slow_paths[i], &code));
+		map_in(u, i + 1 < MANY ? PID : PID - 1, slow_paths[i],
+		       MAPPED_AT + i * MAPPED_BYTES);
+	}
+	whole = images_with_rules(u, PID, code, 0, MANY - 1, 1);
+	assert_in_range(whole, 1, 5);
+	assert_int_equal(images_with_rules(u, PID, code, 0, MANY - 1, 10), whole);
+	assert_true(unwinder_stats(u).limits.cost[LIMIT_FILE_SIZE] >= 2 * (MANY - 1 - whole));
+	/* Another process has time of its own. */
+	assert_int_equal(images_with_rules(u, PID - 1, code, MANY - 1, 1, 20), 1);
+	/* It becomes more with time. */
+	assert_int_equal(images_with_rules(u, PID, code, 0, MANY - 1, 60 * NS_PER_S), MANY - 1);
+	unwinder_free(u);
+	for (size_t i = 0; i < MANY; i++)
+		unlink(slow_paths[i]);
+}
+
 /* The least CPU time for samples in an image that is refused while n processes hold one each. */
 static clock_t time_refused(int n)
 {
@@ -577,7 +616,9 @@ static clock_t time_refused(int n)
 		snprintf(linked, sizeof(linked), "%s.%d", path, i);
 		assert_int_equal(link(path, linked), 0);
 		map_in(u, PID - i, linked, MAPPED_AT);
-		assert_int_equal(frames_in(u, PID - i, addr, 1), RECURSIONS + 1);
+		/* with time to open each */
+		assert_int_equal(frames_in(u, PID - i, addr, (uint64_t)i * NS_PER_S / 100),
+				 RECURSIONS + 1);
 		unlink(linked);
 	}
 	elf_budget_limit(ELF_BUDGET_IMAGES, 1);
@@ -622,6 +663,7 @@ int main(void)
 		cmocka_unit_test(a_tracker_of_others_gives_the_maps),
 		cmocka_unit_test(open_images_are_shared_by_processes),
 		cmocka_unit_test(descriptors_are_shared_by_processes),
+		cmocka_unit_test(images_that_open_slowly_wait_for_time),
 		cmocka_unit_test(a_refused_image_costs_the_same_beside_many_processes),
 	};
 

@@ -206,6 +206,14 @@ static void an_unknown_process_gets_no_private_file_but_its_own(void **state)
 	assert_int_equal(find(&place), -EACCES);
 	key.maj = major(st.st_dev);
 	key.min = minor(st.st_dev);
+	/* Device and inode are used again, so the file must be older than the mapping. */
+	assert_int_equal(find(&place), -EACCES);
+	place.only_rules = true;
+	assert_int_equal(find(&place), st.st_ino);
+	place.only_rules = false;
+	place.mapped_ns = clock_timespec_ns(&st.st_ctim) - 2 * NS_PER_S - 1;
+	assert_int_equal(find(&place), -EACCES);
+	place.mapped_ns++;
 	assert_int_equal(find(&place), st.st_ino);
 	key.ino++;
 	assert_int_equal(find(&place), -ESTALE);
