@@ -258,6 +258,8 @@ int file_open_to_write(int dir_fd, const char *name, int flags, int *ret_fd)
 		return -EEXIST;
 	if (st.st_nlink > 1)
 		return -EMLINK;
+	if (flags & O_CREAT && st.st_uid != geteuid())
+		return -EPERM;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }

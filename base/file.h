@@ -71,10 +71,11 @@ int file_sync(int fd);
  * Opens a regular file of a directory for writing. Other users may have put something else there:
  * it never follows a link, and does not wait for the reader of a FIFO.
  *
- * flags: such as O_RDWR, or O_WRONLY | O_APPEND | O_CREAT; a new file has mode 0600.
+ * flags: such as O_RDWR, or O_WRONLY | O_APPEND | O_CREAT; a new file has mode 0600. With O_CREAT,
+ * a file of another user is refused, because he can read what is written.
  *
  * 0; -EEXIST: not a regular file; -ENXIO: a FIFO without a reader; -EMLINK: it has another name,
- * perhaps of another user; -errno. The caller closes *ret_fd.
+ * perhaps of another user; -EPERM; -errno. The caller closes *ret_fd.
  */
 int file_open_to_write(int dir_fd, const char *name, int flags, int *ret_fd);
 

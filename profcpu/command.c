@@ -4,6 +4,7 @@
 #include "base/remedy.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -22,8 +23,10 @@ const struct command *command_find(const char *name)
 
 int command_end(int status)
 {
+	bool failed = ferror(stdout);
+
 	/* The commands that ignore SIGPIPE have their results in files. */
-	if (!fflush(stdout) || errno == EPIPE)
+	if ((!fflush(stdout) && !failed) || errno == EPIPE)
 		return status;
 	if (status != EXIT_FAILED)
 		log_error("cannot write to stdout: %s%s", strerror(errno),

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -74,6 +75,10 @@ int main(int argc, char **argv)
 		fputs(c->usage, stdout);
 		return command_end(EXIT_DONE);
 	}
+	/* A write beyond RLIMIT_FSIZE is an error, with a message. collect does it for itself, as
+	 * its command must not inherit it. */
+	if (c != &command_collect)
+		signal(SIGXFSZ, SIG_IGN);
 	int status = c->run(argc - 1, argv + 1);
 
 	log_summarize();

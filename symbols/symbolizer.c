@@ -116,6 +116,7 @@ static int symbolizer_init(struct symbolizer *s)
 					    .frame = symbolizer_frame,
 					    .ctx = s,
 					    .frames_max = s->options.max_stack};
+	s->kernel.secret = opener_is_confined();
 	if (!r)
 		r = images_new(&s->lookup_cache, &s->kernel,
 			       s->options.offline || (s->from_store && !s->options.inlines &&

@@ -70,16 +70,13 @@ static int open_check_index(struct post_source *s, const struct idx_file_state *
 	return ended && !file->ended ? parse_fail(err, -EBADMSG, "it is cut", 0) : 0;
 }
 
-/*
- * Notes the owner of a part of the input. A pipe belongs to whoever started the programs, not to
- * the author of the data.
- */
+/* Notes the owner of a part of the input. */
 static void open_note_owner(struct post_source *s, const struct stat *st)
 {
 	uid_t uid = st->st_uid;
 
-	if ((!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode)) || !uid || uid == geteuid() ||
-	    uid == s->written.st_uid)
+	if ((!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode) && !S_ISFIFO(st->st_mode)) || !uid ||
+	    uid == geteuid() || uid == s->written.st_uid)
 		return;
 	s->forger = !s->forger || s->forger == uid ? uid : OPENER_NOBODY;
 	s->only_dir_forged = false;
@@ -265,6 +262,7 @@ int post_open_begin(const char *path, struct post_source *ret_source)
 	AUTO_CLOSE int fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
 				     : open(path, O_RDONLY | O_CLOEXEC);
 	struct post_source s = POST_SOURCE_NONE;
+	struct stat st;
 	int r;
 
 	if (fd < 0) {
@@ -281,7 +279,10 @@ int post_open_begin(const char *path, struct post_source *ret_source)
 	int *place = s.kind == INPUT_RECORDING ? &s.dir_fd : &s.fd;
 
 	*place = TAKE_FD(fd);
-	open_note_file(&s, *place);
+	/* The pipe of stdin belongs to whoever started the programs, not to the author of the data.
+	 */
+	if (!fstat(*place, &st) && !(is_stdin && S_ISFIFO(st.st_mode)))
+		open_note_owner(&s, &st);
 	*ret_source = s;
 	return 0;
 }

@@ -39,7 +39,7 @@ int post_symbols_images_open(struct symbols_images *images, const struct symbols
 
 	if (r)
 		return r;
-	if (image->recorded)
+	if (image->recorded || image->foreign)
 		return opener_named_file(images->opener, path, IMAGE_FILE_BYTES_MAX, ret_fd);
 	if (!image->pid)
 		return file_open_regular(AT_FDCWD, path, ret_fd);
@@ -105,12 +105,20 @@ static int symbols_add_file(struct symbols_images *images, const char *path)
 	AUTO_FREE char *real = realpath(path, NULL);
 	struct opener_place root = {.own = true};
 	AUTO_CLOSE int fd = -1;
+	struct stat st;
 	int r = real ? file_open_regular(AT_FDCWD, real, &fd) : -errno;
 
 	if (!r)
-		r = opener_new(&root.opener);
+		r = fstat(fd, &st) ? -errno : opener_new(&root.opener);
+	/* Another user may not lead us to files that he cannot read. */
+	bool foreign = !r && st.st_uid && st.st_uid != geteuid();
+
+	if (foreign)
+		root = opener_named_place(root.opener);
 	if (!r)
 		r = symbols_add_elf(images, fd, real, false, &root, 1);
+	if (!r)
+		images->list.v[images->list.len - 1].foreign = foreign;
 	opener_free(root.opener);
 	if (r == -EBADMSG)
 		log_error("%s: neither an ELF file nor a recording", path);

@@ -21,6 +21,7 @@ struct symbols_image {
 	char *debug_path;                /* of its debug file, inside its root; NULL: none */
 	pid_t pid;                       /* has it mapped; 0: no process was given */
 	bool elsewhere;                  /* path is in another root than ours */
+	bool foreign;                    /* a file of another user, named on the command line */
 	bool stripped;                   /* a debug file would add names */
 	bool recorded;                   /* sampled in a recording; then the next three are set */
 	uint64_t named, placed, unknown; /* addresses */

@@ -181,7 +181,7 @@ int kernel_map_is_running(struct kernel_map *k)
 
 	if (same >= 0)
 		return same;
-	if (!k->ref_addr)
+	if (!k->ref_addr || k->secret)
 		return !access("/proc/kallsyms", R_OK);
 	r = kallsyms_find_live(k->ref_name, &running);
 	if (r && r != -ENOENT)
@@ -202,7 +202,7 @@ bool kernel_map_start_loading(struct kernel_map *k)
 	sigset_t all, before;
 	int r;
 
-	if (k->live != KERNEL_MAP_NOT_TRIED || k->loading || !kernel_map_same_build(k))
+	if (k->live != KERNEL_MAP_NOT_TRIED || k->loading || k->secret || !kernel_map_same_build(k))
 		return false;
 	k->loading = calloc(1, sizeof(*k->loading));
 	if (!k->loading)
@@ -228,6 +228,10 @@ int kernel_map_load(struct kernel_map *k)
 	k->live = KERNEL_MAP_FAILED;
 	if (!same) {
 		k->live = KERNEL_MAP_FOREIGN;
+		return 0;
+	}
+	if (k->secret) {
+		k->live = KERNEL_MAP_HIDDEN;
 		return 0;
 	}
 	if (k->loading)

@@ -35,6 +35,9 @@ struct kernel_map {
 	uint64_t ref_addr;           /* recorded address of the symbol ref_name; 0: unknown */
 	char ref_name[16];           /* "_text" or "_stext" */
 	struct build_id build_id;    /* of the recorded kernel */
+	/* The author of the addresses may not know where the running kernel is: do not name them.
+	 */
+	bool secret;
 	enum kernel_map_live live;
 	/* The running kernel's symbols by running addresses; valid if live is KERNEL_MAP_NAMED */
 	struct symbol_provider *kallsyms;

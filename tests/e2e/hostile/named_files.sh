@@ -6,7 +6,7 @@
 . "$TESTS/e2e/lib.sh"
 need_root
 need_sampling
-need gcc nm setpriv
+need gcc nm setpriv strip
 [ -w /dev/fuse ] || skip "needs /dev/fuse"
 mkdir silent theirs && chown 65534:65534 theirs && chmod 700 theirs
 
@@ -68,6 +68,17 @@ for mode in 644 600; do
 done
 grep -q '^ok ' verdict.644 || fail "does not check a debug file that everybody may read: $(cat log)"
 [ -s verdict.600 ] && fail "read a file of root: $(cat verdict.600)"
+
+echo "a debug file of root, to which another user leads beside his image"
+mkdir -m 755 his && strip -o his/program program && chown 65534 his/program && ln -s "$T/program.dbg" his/program.debug
+for mode in 644 600; do
+	chmod $mode program.dbg
+	for command in list verify; do
+		timeout 60 "$PROFCPU" symbols $command "$T/his/program" >"$command.$mode" 2>log || fail "symbols $command: $(cat log)"
+	done
+done
+grep -q ' beside ' list.644 && grep -q '^ok ' verify.644 || fail "no debug file that everybody may read: $(cat list.644 verify.644)"
+grep -qE 'beside|^ok ' list.600 verify.600 && fail "read a file of root: $(cat list.600 verify.600)"
 
 echo "a debug file whose server no longer answers"
 rm program.dbg && ln -s "$T/silent/program" program.dbg

@@ -127,7 +127,14 @@ for command in fold flamegraph; do
 	grep -q 'error: cannot write .* to stdout: No space left on device; make room where stdout goes' "$T/refused" ||
 		fail "$command on a full device: $(cat "$T/refused")"
 done
-for arguments in help version ps doctor "postprocess $T/good" "help fold" "fold --help"; do
+# A limit of file sizes ends no command without a message.
+for command in fold flamegraph; do
+	(ulimit -f 1 && exec "$PROFCPU" "$command" "$T/good" -o "$T/cut") >out 2>"$T/refused" && fail "$command: success beyond the file size limit"
+	grep -q 'error: cannot write .*: File too large; raise the limit (ulimit -f)' "$T/refused" ||
+		fail "$command beyond the file size limit: $(cat "$T/refused")"
+	[ ! -e "$T/cut" ] || fail "$command leaves a cut file"
+done
+for arguments in help version ps doctor "postprocess $T/good" "help fold" "fold --help" "help collect"; do
 	# shellcheck disable=SC2086 # several words
 	"$PROFCPU" $arguments >/dev/full 2>"$T/refused" && fail "$arguments: success on a full device"
 	[ "$(grep -c 'error: .*No space left on device; make room where stdout goes' "$T/refused")" = 1 ] ||

@@ -117,6 +117,12 @@ static void only_regular_files_are_opened_to_write(void **state)
 			 0);
 	assert_int_equal(file_write_all(fd, "new", 3), 0);
 	contains("plain", "new");
+	close(TAKE_FD(fd));
+	if (!fchownat(dir_fd, "plain", 54321, 54321, 0)) {
+		assert_int_equal(file_open_to_write(dir_fd, "plain", O_WRONLY | O_CREAT, &fd),
+				 -EPERM);
+		assert_int_equal(file_open_to_write(dir_fd, "plain", O_WRONLY, &fd), 0);
+	}
 	contains("victim", "precious");
 	drop("plain");
 	drop("fifo");

@@ -42,6 +42,29 @@ static void a_pipe_belongs_to_nobody(void **state)
 	close(before);
 }
 
+/* But the owner of a FIFO writes what is read there. */
+static void a_fifo_belongs_to_its_owner(void **state)
+{
+	static const char text[] = "a 1 1.0: 1 cpu-clock:\n\t1 f (x)\n\n";
+	char dir[] = "/tmp/test_open.XXXXXX", path[sizeof(dir) + 8];
+	struct post_source source;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/fifo", dir);
+	assert_int_equal(mkfifo(path, 0644), 0);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	give(fd);
+	assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+	assert_int_equal(post_open(path, &source), 0);
+	assert_int_equal(source.forger, USER);
+	post_open_close(&source);
+	close(fd);
+	unlink(path);
+	rmdir(dir);
+}
+
 /* A recording of root in a new directory. */
 struct fixture {
 	char path[32];
@@ -202,6 +225,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pipe_belongs_to_nobody),
+		cmocka_unit_test(a_fifo_belongs_to_its_owner),
 		WITH_RECORDING(each_file_that_is_read_has_an_owner_that_counts),
 		WITH_RECORDING(several_owners_have_only_common_rights),
 		WITH_RECORDING(a_recorder_trusts_the_owner_that_its_files_get),

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -297,6 +298,24 @@ static void names_of_another_kernel_are_not_used(void **state)
 	kernel_map_free(&k);
 }
 
+/* Its author would learn where the kernel is from the names of his addresses. */
+static void a_forged_recording_gets_no_names(void **state)
+{
+	struct kernel_map k = {.secret = true};
+
+	(void)state;
+	assert_false(kernel_map_start_loading(&k));
+	assert_int_equal(kernel_map_load(&k), 0);
+	assert_int_equal(k.live, KERNEL_MAP_HIDDEN);
+	assert_null(k.kallsyms);
+	/* Nor does it learn whether this is the recorded address of _text. */
+	kernel_map_free(&k);
+	for (uint64_t at = 0; at < 2; at++) {
+		k = (struct kernel_map){.secret = true, .ref_addr = at, .ref_name = "_text"};
+		assert_int_equal(kernel_map_is_running(&k), !access("/proc/kallsyms", R_OK));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +326,7 @@ int main(void)
 		cmocka_unit_test(ranges_over_the_limit_are_counted),
 		cmocka_unit_test(the_build_id_is_found_among_notes),
 		cmocka_unit_test(names_of_another_kernel_are_not_used),
+		cmocka_unit_test(a_forged_recording_gets_no_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
