@@ -25,6 +25,7 @@ link() {
 	local map=/tmp/perf-$STARTED.map
 	T_FILES+=("$map")
 	ln -s "$1" "$map" && chown -h $user "$map" || fail "ln"
+	wait_for 30 grep -q rwx "/proc/$STARTED/maps" || fail "no code"
 	wait_for_cpu "$STARTED" 300
 	echo "$(awk '$2 ~ /rwx/ { sub("-.*", "", $1); print $1; exit }' "/proc/$STARTED/maps") 1000 SECRET_NAME" >"$1"
 }
