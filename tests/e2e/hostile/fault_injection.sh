@@ -2,6 +2,7 @@
 # Makes allocations and system calls of `collect` fail once, one after another: it must not crash or hang, and must
 # report failures. This test covers every second call site. The long test covers all, also with the whole machine and
 # .NET processes.
+# May take 1200 s.
 # Runs beside others, from the start.
 . "$TESTS/e2e/lib.sh"
 need_sampling

@@ -111,7 +111,7 @@ m = mmap.mmap(fd, 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
 print("mapped", flush=True)
 while True: pass' "$T/mapped/program"
 mapper=$STARTED
-wait_for 10 grep -q mapped mapper.log || fail "not mapped: $(cat mapper.log)"
+wait_for 30 grep -q mapped mapper.log || fail "not mapped: $(cat mapper.log)"
 kill -STOP "$SERVER"
 timeout -s KILL 30 "$PROFCPU" collect -p "$mapper" -F 499 -d 1 -o mapped.out >log 2>&1
 status=$?
