@@ -460,9 +460,10 @@ static void stacks_with_long_rules_share_steps(void **state)
 	unlink(path);
 }
 
-#define MANY 8      /* images of a process */
-#define FIT 6       /* of which about so many can be open */
-#define HOLDERS 700 /* fewer than the 1,024 files that a user may open */
+#define MANY 8               /* images of a process */
+#define FIT 6                /* of which about so many can be open */
+#define LATER (NS_PER_S / 2) /* so that there is time to open images */
+#define HOLDERS 700          /* fewer than the 1,024 files that a user may open */
 
 /* The frames of samples of a process in each of n images that are mapped after one another. */
 static size_t images_with_rules(struct unwinder *u, int32_t pid, uint64_t code, size_t first,
@@ -495,27 +496,27 @@ static void check_shares(enum recording_limit limit, void (*set_limit)(void))
 	}
 	set_limit();
 	/* A process without neighbours gets all that fit, and keeps them. */
-	fit = images_with_rules(u, PID, code, 0, MANY, 1);
+	fit = images_with_rules(u, PID, code, 0, MANY, LATER);
 	assert_in_range(fit, FIT - 2, MANY - 1);
-	assert_int_equal(images_with_rules(u, PID, code, fit, MANY - fit, 10), 0);
-	assert_int_equal(images_with_rules(u, PID, code, 0, fit, 20), fit);
+	assert_int_equal(images_with_rules(u, PID, code, fit, MANY - fit, 10 * LATER), 0);
+	assert_int_equal(images_with_rules(u, PID, code, 0, fit, 20 * LATER), fit);
 	assert_true(unwinder_stats(u).limits.cost[limit] >= MANY - fit);
 	/* Another one gets one that was refused, then more, up to its share. */
 	for (size_t i = 0; i < MANY; i++)
 		map_in(u, PID - 1, paths[MANY - 1 - i], MAPPED_AT + i * MAPPED_BYTES);
-	assert_int_equal(images_with_rules(u, PID - 1, code, 0, 1, 30), 1);
+	assert_int_equal(images_with_rules(u, PID - 1, code, 0, 1, 30 * LATER), 1);
 	assert_true(descriptors_of(fds[MANY - 1]) > 0);
 	assert_int_equal(descriptors_of(fds[0]), 0); /* used least recently */
-	assert_int_equal(images_with_rules(u, PID - 1, code, 0, 2, 40), 2);
+	assert_int_equal(images_with_rules(u, PID - 1, code, 0, 2, 40 * LATER), 2);
 	/* The first one does not take them back; images that both map serve both. */
 	map_in(u, PID, paths[1], MAPPED_AT); /* ends cached rules */
 	map_in(u, PID, paths[0], MAPPED_AT);
-	assert_int_equal(images_with_rules(u, PID, code, 0, MANY, 50), fit);
+	assert_int_equal(images_with_rules(u, PID, code, 0, MANY, 50 * LATER), fit);
 	assert_int_equal(descriptors_of(fds[0]), 0);
-	assert_int_equal(images_with_rules(u, PID - 1, code, 0, 2, 60), 2);
+	assert_int_equal(images_with_rules(u, PID - 1, code, 0, 2, 60 * LATER), 2);
 	/* A third one, too. */
 	map_in(u, PID - 2, paths[0], MAPPED_AT);
-	assert_int_equal(images_with_rules(u, PID - 2, code, 0, 1, 70), 1);
+	assert_int_equal(images_with_rules(u, PID - 2, code, 0, 1, 70 * LATER), 1);
 	assert_true(descriptors_of(fds[0]) > 0);
 	unwinder_free(u);
 	for (size_t i = 0; i < MANY; i++) {
@@ -617,7 +618,7 @@ static clock_t time_refused(int n)
 		assert_int_equal(link(path, linked), 0);
 		map_in(u, PID - i, linked, MAPPED_AT);
 		/* with time to open each */
-		assert_int_equal(frames_in(u, PID - i, addr, (uint64_t)i * NS_PER_S / 100),
+		assert_int_equal(frames_in(u, PID - i, addr, (uint64_t)i * NS_PER_S / 20),
 				 RECURSIONS + 1);
 		unlink(linked);
 	}
