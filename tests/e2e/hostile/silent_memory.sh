@@ -105,6 +105,7 @@ code.write(bytes.fromhex("554889e5ffc9ebfc"))
 ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()'
 DIRECTORY=$STARTED
 wait_for_cpu "$DIRECTORY" 300
+wait_for 30 grep -q . "/proc/$DIRECTORY/task/$DIRECTORY/children" || fail "no child"
 timeout -s KILL 60 "$PROFCPU" collect --record-only -q -p "$BUSY,$DIRECTORY,$(cat "/proc/$DIRECTORY/task/$DIRECTORY/children" | tr -d ' ')" -F 499 -d 1 -o directory.out >log 2>&1 ||
 	fail "a locked directory: collect gave $?: $(cat log)"
 stuck | sort >before
