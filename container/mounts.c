@@ -145,17 +145,6 @@ static void mounts_read(struct mounts *m, bool small)
 	}
 }
 
-/* Whether the budget permits a read. Its debt falls with time. */
-static bool mounts_may_read(struct mounts_budget *b, uint64_t now_ns, uint64_t burst_ns,
-			    uint64_t share)
-{
-	uint64_t paid_ns = (now_ns - b->at_ns) / share;
-
-	b->debt_ns -= paid_ns < b->debt_ns ? paid_ns : b->debt_ns;
-	b->at_ns = now_ns;
-	return b->debt_ns < burst_ns;
-}
-
 /*
  * Forgets mounts that changed, because ids and devices are used again. Reads them when the budgets
  * permit it. The kernel reports each change once. A change while we read is reported at the next
@@ -163,7 +152,7 @@ static bool mounts_may_read(struct mounts_budget *b, uint64_t now_ns, uint64_t b
  */
 static void mounts_refresh(struct mounts *m)
 {
-	static _Thread_local struct mounts_budget all, all_small;
+	static _Thread_local struct time_budget all, all_small;
 	struct pollfd p = {.fd = m->fd, .events = POLLPRI};
 
 	if (m->fd < 0)
@@ -172,13 +161,13 @@ static void mounts_refresh(struct mounts *m)
 		mounts_forget(m);
 	uint64_t now_ns = m->read ? 0 : clock_monotonic_ns();
 
-	if (m->read || !mounts_may_read(&m->budget, now_ns, MOUNTS_BURST_NS, MOUNTS_SHARE))
+	if (m->read || time_budget_debt(&m->budget, now_ns, MOUNTS_SHARE) >= MOUNTS_BURST_NS)
 		return;
 	/* Long lists of others must not take the time of usual ones. */
 	bool small =
-		!m->own && !mounts_may_read(&all, now_ns, MOUNTS_ALL_BURST_NS, MOUNTS_ALL_SHARE);
+		!m->own && time_budget_debt(&all, now_ns, MOUNTS_ALL_SHARE) >= MOUNTS_ALL_BURST_NS;
 
-	if (small && !mounts_may_read(&all_small, now_ns, MOUNTS_ALL_BURST_NS, MOUNTS_ALL_SHARE))
+	if (small && time_budget_debt(&all_small, now_ns, MOUNTS_ALL_SHARE) >= MOUNTS_ALL_BURST_NS)
 		return;
 	/* On a loaded machine, the time that others run does not count. */
 	uint64_t begin_ns = clock_thread_ns();

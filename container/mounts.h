@@ -6,6 +6,7 @@
 #define CONTAINER_MOUNTS_H
 
 #include "base/clock.h"
+#include "base/time_budget.h"
 #include "base/vec.h"
 #include "container/file_systems.h"
 
@@ -35,10 +36,6 @@
 /* Lists up to this size have a limit of their own with the same values: about 100 usual mounts. */
 #define MOUNTS_SMALL_BYTES ((size_t)32 << 10)
 
-struct mounts_budget {
-	uint64_t at_ns, debt_ns; /* CPU time that was spent and is not paid back, at at_ns */
-};
-
 struct mount {
 	int id;
 	dev_t dev;
@@ -53,7 +50,7 @@ struct mounts {
 	bool own, read;
 	size_t memory; /* bytes that the list was charged with */
 	VEC(struct mount) list;
-	struct mounts_budget budget;
+	struct time_budget budget;
 };
 
 /* Opens the mounts that a process sees; pid 0: those that we see. 0, -ESRCH or -errno. */

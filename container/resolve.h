@@ -39,7 +39,8 @@ struct resolve_place {
  * A lookup in a directory that another process keeps locked may never end. So what the kernel does
  * not know already is looked up by another process (ask.h).
  *
- * 0; errors of enter; -ETIME: a lookup does not end; -ENOENT, -ENOTDIR, -ELOOP, -EACCES,
+ * 0; errors of enter; -ETIME: a lookup does not end; -ELOOP: too many links, or one component at a
+ * time takes too many steps; -ENOENT, -ENOTDIR, -EACCES,
  * -ENAMETOOLONG, -errno.
  */
 int resolve(const struct resolve_place *place, const char *path, int *ret_fd);

@@ -75,8 +75,10 @@ int main(int argc, char **argv)
 		fputs(c->usage, stdout);
 		return command_end(EXIT_DONE);
 	}
-	/* A write beyond RLIMIT_FSIZE is an error, with a message. collect does it for itself, as
-	 * its command must not inherit it. */
+	/*
+	 * A write beyond RLIMIT_FSIZE is an error, with a message. collect ignores the signal
+	 * later, because the command that it starts must not inherit that.
+	 */
 	if (c != &command_collect)
 		signal(SIGXFSZ, SIG_IGN);
 	int status = c->run(argc - 1, argv + 1);

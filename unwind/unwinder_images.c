@@ -229,23 +229,17 @@ static uint32_t *opening_us(struct unwinder *u)
 /* Whether there is time to open an image for the sampled process. */
 static bool has_time_to_open(struct unwinder *u)
 {
-	struct unwinder_opening *o = &u->opening;
-
 	if (!u->own_tracker)
 		return true;
-	if (u->time_ns > o->at_ns) {
-		uint64_t paid_ns = (u->time_ns - o->at_ns) / OPEN_PART;
+	uint64_t debt_ns = time_budget_debt(&u->opening.all, u->time_ns, OPEN_PART);
 
-		o->debt_ns -= paid_ns < o->debt_ns ? paid_ns : o->debt_ns;
-		o->at_ns = u->time_ns;
-	}
-	return o->debt_ns < OPEN_BURST_NS ||
-	       (o->debt_ns < 2 * OPEN_BURST_NS && *opening_us(u) < OPEN_SMALL_US);
+	return debt_ns < OPEN_BURST_NS ||
+	       (debt_ns < 2 * OPEN_BURST_NS && *opening_us(u) < OPEN_SMALL_US);
 }
 
 static void note_opening(struct unwinder *u, uint64_t took_ns)
 {
-	u->opening.debt_ns += took_ns;
+	u->opening.all.debt_ns += took_ns;
 	*opening_us(u) += (uint32_t)(took_ns / 1000);
 }
 

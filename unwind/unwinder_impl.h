@@ -4,6 +4,7 @@
 #define UNWIND_UNWINDER_IMPL_H
 
 #include "base/hashmap.h"
+#include "base/time_budget.h"
 #include "base/vec.h"
 #include "symbols/core/image_file.h"
 #include "unwind/image_code.h"
@@ -41,11 +42,11 @@ struct cached_call_end {
 	int8_t ends; /* 1, 0 or -1 */
 };
 
-#define UNWINDER_PLACES 1024
+#define UNWINDER_PLACES 1024 /* few processes share one */
 
-/* The time that opening images took while recording. */
+/* The time that opening images took while recording, by the times of samples. */
 struct unwinder_opening {
-	uint64_t debt_ns, at_ns;      /* not paid back, at the time of that sample */
+	struct time_budget all;
 	uint32_t us[UNWINDER_PLACES]; /* in all for each process, by hash of its PID */
 };
 

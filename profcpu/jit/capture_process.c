@@ -172,8 +172,8 @@ static int process_begin(struct jit_processes *all, struct jit_process *p,
 	if (is_fresh)
 		r = jit_methods_writer_open(all->dir_fd, p->pid, &p->target.disk, &p->target.out);
 	if (r) {
-		snprintf(why, JIT_WAY_WHY_BYTES, "names cannot be written to the recording: %s",
-			 strerror(-r));
+		snprintf(why, JIT_WAY_WHY_BYTES, "names cannot be written to the recording: %s%s",
+			 strerror(-r), remedy_for(r));
 		p->write_failed = true;
 		return r;
 	}
