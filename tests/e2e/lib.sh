@@ -40,6 +40,12 @@ skip() {
 	exit 77
 }
 
+# Nothing that can be installed helps: a skip under CI=true, too.
+skip_here() {
+	echo "$*"
+	exit 79
+}
+
 # need COMMAND...: skips the test if one is missing.
 need() {
 	local c
@@ -52,6 +58,14 @@ need_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }
 need_sampling() {
 	local why
 	why=$("$BUILD/helpers/can_sample" 2>&1) || skip "needs perf_event_open: $why"
+}
+# Skips the test if no 32-bit program can be built or run; some kernels execute none.
+need_32_bit() {
+	need gcc
+	echo 'int main(void) { return 0; }' >"$T/m32.c"
+	gcc -m32 -o "$T/m32" "$T/m32.c" 2>"$T/m32.err" ||
+		skip "needs gcc-12-multilib, g++-12-multilib and libc6-dev-i386: $(cat "$T/m32.err")"
+	"$T/m32" 2>"$T/m32.err" || skip_here "needs a kernel that executes 32-bit programs: $(cat "$T/m32.err")"
 }
 need_mounts() { unshare --mount true 2>/dev/null || skip "needs mounts of its own, which a chroot cannot have"; }
 # need_tracefs: makes tracefs readable; call it first. If it is not mounted, the test restarts in its own mount

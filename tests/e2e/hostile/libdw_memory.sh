@@ -7,7 +7,7 @@
 need_release
 need_root
 need_sampling
-need gcc
+need_32_bit
 # shellcheck source=tests/e2e/memory_group.sh
 . "$TESTS/e2e/memory_group.sh"
 
@@ -17,7 +17,7 @@ __attribute__((noinline)) static void leaf(void) { for (;;) x++; }
 __attribute__((noinline)) static void outer(void) { leaf(); x++; }
 int main(void) { outer(); }
 C
-gcc -m32 -O0 -o good good.c 2>m32.err || skip "needs gcc-12-multilib and libc6-dev-i386: $(cat m32.err)"
+gcc -m32 -O0 -o good good.c || fail "good.c does not build"
 # 40 MB of call frame information, as a hole.
 cat >large.c <<'C'
 __asm__(".section .debug_frame,\"\",@progbits\n.zero 40000000\n.text\n");

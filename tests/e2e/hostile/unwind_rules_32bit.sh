@@ -5,7 +5,7 @@
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling
-need gcc
+need_32_bit
 
 cat >good.c <<'C'
 volatile long x;
@@ -16,7 +16,7 @@ F(middle, inner)
 F(outer, middle)
 int main(void) { outer(); }
 C
-gcc -m32 -O0 -o good good.c 2>m32.err || skip "needs gcc-12-multilib and libc6-dev-i386: $(cat m32.err)"
+gcc -m32 -O0 -o good good.c || fail "good.c does not build"
 # The least number divided by -1: libdw 0.188 divides without a check. Its frame pointer leads nowhere.
 cat >crash.c <<'C'
 __asm__(".text\n.globl spin\n.type spin,@function\nspin:\n.cfi_startproc\n"

@@ -5,7 +5,7 @@
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling
-need gcc
+need_32_bit
 
 cat >secret.c <<'C'
 #include <string.h>
@@ -33,8 +33,7 @@ int main(void)
 	return 0;
 }
 C
-gcc -m32 -O1 -fno-optimize-sibling-calls -o secret32 secret.c 2>m32.err ||
-	skip "needs gcc-12-multilib and libc6-dev-i386: $(cat m32.err)"
+gcc -m32 -O1 -fno-optimize-sibling-calls -o secret32 secret.c || fail "secret.c does not build"
 start target ./secret32
 target=$STARTED
 sleep 0.2

@@ -3,10 +3,7 @@
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
-need gcc
-echo 'int main(void) { return 0; }' >m32.c
-gcc -m32 -o m32 m32.c 2>m32.err || skip "needs gcc-12-multilib, g++-12-multilib and libc6-dev-i386: $(cat m32.err)"
-./m32 || skip "needs a kernel that executes 32-bit programs"
+need_32_bit
 programs="plain-O0 plain-gcc plain-clang plain-fp plain-static edges-gcc calls-gcc libraries-lazy exceptions-gcc recursion-100"
 programs+=" signals-gcc threads vfork coroutines"
 STACKS_PROGRAMS=$(printf '%s-m32 ' $programs)
