@@ -131,8 +131,9 @@ int sampler_listen(struct sampler *s, const struct sampler_listener *listener);
 /*
  * Hands the state of running processes to the listeners, as one round with times 0. It has MMAP of
  * the kernel and its modules, then FORK, COMM and executable MMAP2 of the targets. Call it before
- * the first drain. Rings that fill meanwhile are emptied into memory, up to SAMPLER_EARLY_MAX; the
- * first drain hands over those records. If a listener wants no more, they are dropped. 0 or -errno.
+ * the first drain. Rings that fill meanwhile are emptied into memory, up to SAMPLER_EARLY_MAX and
+ * to an eighth of the memory left; the first drain hands over those records. If a listener wants no
+ * more, they are dropped. 0 or -errno.
  */
 #define SAMPLER_EARLY_MAX ((size_t)64 << 20)
 int sampler_synthesize(struct sampler *s);

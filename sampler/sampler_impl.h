@@ -79,6 +79,7 @@ struct sampler {
 	struct ring *event_rings;    /* event-only rings; NULL: rings take all records */
 	struct sampler_early *early; /* one per ring of sampler_ring; NULL: none */
 	size_t early_bytes;          /* of their memory */
+	size_t early_max;            /* most of them; 0: not known yet */
 	bool no_event_rings;         /* opening event-only rings failed */
 	size_t fd_limit;             /* RLIMIT_NOFILE after raising */
 	bool identified;             /* records carry the id of their event */

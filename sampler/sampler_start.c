@@ -6,6 +6,7 @@
 #include "sampler/sampler_impl.h"
 
 #include "base/clock.h"
+#include "container/memory_left.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +54,9 @@ static int grow_early(struct sampler *s, struct sampler_early *early, size_t byt
 		size *= 2;
 	if (size == early->ring.size)
 		return 0;
-	if (s->early_bytes - early->ring.size + size > SAMPLER_EARLY_MAX)
+	if (!s->early_max)
+		s->early_max = memory_left_eighth(s->options.memory, SAMPLER_EARLY_MAX);
+	if (s->early_bytes - early->ring.size + size > s->early_max)
 		return -E2BIG;
 	unsigned char *data = realloc(early->ring.data, size);
 

@@ -99,14 +99,15 @@ threading.Thread(target=lambda: syscall(217, here, ctypes.byref(listing), 4096))
 time.sleep(0.3)
 threading.Thread(target=lambda: os.open("/tmp/new", os.O_CREAT)).start()
 time.sleep(0.3)
-os.fork()
+print("child", os.fork(), flush=True)
 code = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
 code.write(bytes.fromhex("554889e5ffc9ebfc"))
 ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()'
 DIRECTORY=$STARTED
-wait_for_cpu "$DIRECTORY" 300
-wait_for 30 grep -q . "/proc/$DIRECTORY/task/$DIRECTORY/children" || fail "no child"
-timeout -s KILL 60 "$PROFCPU" collect --record-only -q -p "$BUSY,$DIRECTORY,$(cat "/proc/$DIRECTORY/task/$DIRECTORY/children" | tr -d ' ')" -F 499 -d 1 -o directory.out >log 2>&1 ||
+wait_for 60 grep -q '^child [1-9]' directory.log || fail "no child: $(cat directory.log)"
+CHILD=$(sed -n 's/^child \([1-9][0-9]*\)$/\1/p' directory.log)
+wait_for_cpu "$CHILD" 100
+timeout -s KILL 60 "$PROFCPU" collect --record-only -q -p "$BUSY,$DIRECTORY,$CHILD" -F 499 -d 1 -o directory.out >log 2>&1 ||
 	fail "a locked directory: collect gave $?: $(cat log)"
 stuck | sort >before
 status=0

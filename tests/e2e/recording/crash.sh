@@ -9,6 +9,7 @@ need_sampling
 need_release # sanitizers handle crashes themselves
 
 # crash THREAD SIGNAL COMMAND...: runs profcpu, and sends the signal to its thread of this name, $DELAY s after its start.
+# With 0 the thread may live for milliseconds: profcpu is stopped while its threads are looked at.
 crash() {
 	local thread=$1 signal=$2 status=0
 	shift 2
@@ -25,20 +26,24 @@ def read(path):
     except OSError:  # the thread has ended
         return ''
 def threads():
-    for tid in os.listdir(f'/proc/{pid}/task'):
+    for tid in os.listdir(f'/proc/{pid}/task') if lives() else ():
         yield pid, tid
         for child in read(f'/proc/{pid}/task/{tid}/children').split():
             yield child, child
 def lives():
-    return not read(f'/proc/{pid}/stat').rpartition(')')[2].startswith(' Z')
+    return read(f'/proc/{pid}/stat').rpartition(')')[2][1:2] not in ('', 'Z')
 while time.monotonic() < end and lives():
+    if not delay:  # the shell reaps profcpu as soon as it has ended
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.001)
+        os.kill(pid, signal.SIGSTOP)
     for of, tid in threads():
         found = read(f'/proc/{of}/task/{tid}/comm').strip() == name
         if found and (name != 'ask' or of != pid):  # the process that asks, and its thread that waits
             time.sleep(delay)
-            if libc.syscall(234, int(of), int(tid), int(number)):  # tgkill
-                sys.exit('the thread ended before the signal')
-            sys.exit(0)
+            failed = libc.syscall(234, int(of), int(tid), int(number))  # tgkill
+            os.kill(pid, signal.SIGCONT)
+            sys.exit('the thread ended before the signal' if failed else 0)
 sys.exit(1)
 PY
 	wait "$STARTED" || status=$?
@@ -69,12 +74,11 @@ crash profcpu SIGSYS collect -F 499 -d 30 -o rec -p "$SHARES_PID"
 prints main
 reads rec
 
-# This thread lives for some milliseconds.
+# This thread lives for some milliseconds after the recording, which is longer than python takes to start.
 DELAY=0
 crashed=
-until=$((SECONDS + 60))
-for ((i = 0; i < 10 || SECONDS < until; i++)); do
-	(crash kernel-map SIGBUS collect -F 499 -d 0.5 -o "whole$i" -p "$SHARES_PID" && prints kernel_map_thread) >try.log 2>&1 && crashed=1 && break
+for ((i = 0; i < 10; i++)); do
+	(crash kernel-map SIGBUS collect -F 499 -d 4 -o "whole$i" -p "$SHARES_PID" && prints kernel_map_thread) >try.log 2>&1 && crashed=1 && break
 done
 [ "$crashed" ] || fail "kernel-map: $(cat try.log)"
 reads "whole$i"

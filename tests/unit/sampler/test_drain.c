@@ -348,6 +348,22 @@ static void memory_for_records_before_the_first_drain_is_limited(void **state)
 	assert_int_equal(f->s.stats.samples, put);
 }
 
+static void little_memory_limits_records_before_the_first_drain(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t put = 0;
+
+	f->s.options.memory = UINT64_C(8) << 20;
+	while (put * sizeof(struct sample) < SAMPLER_EARLY_MAX && put_sample(f, 0, 5, put + 1, 3)) {
+		put++;
+		assert_int_equal(sampler_take_early(&f->s), 0);
+	}
+	assert_int_equal(f->s.early_bytes, 1 << 20);
+	assert_in_range(put * (sizeof(struct sample) + 24), (1 << 20) - RING_BYTES,
+			(1 << 20) + RING_BYTES);
+	sampler_free_early(&f->s);
+}
+
 static void put_namespaces(struct fixture *f, int ring, uint32_t pid, uint64_t mount_ns)
 {
 	struct {
@@ -679,6 +695,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(
 			memory_for_records_before_the_first_drain_is_limited, setup, teardown),
+		cmocka_unit_test_setup_teardown(little_memory_limits_records_before_the_first_drain,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(processes_are_listed_with_their_container, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_process_that_loses_its_events_at_exec_is_reported,
