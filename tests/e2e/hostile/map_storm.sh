@@ -53,7 +53,7 @@ storm threads 0
 rm -r threads
 storm threads 0 9 --off-cpu
 # A lower rate of samples would not help.
-storm comms 100 9 -F 99
+storm comms 16 9 -F 99
 [ "$(report_number comms other_records)" -gt 0 ] || fail "comms: no record of a name was lost: $(cat comms/report.json)"
 "$PROFCPU" postprocess comms >comms.report 2>&1 || fail "postprocess of comms: $(cat comms.report)"
 grep 'use a lower -F' comms.report && fail "comms: $(cat comms.report)"
