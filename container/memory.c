@@ -1,5 +1,6 @@
 #include "container/memory.h"
 
+#include "base/bigmem.h"
 #include "container/ask.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 
 /* Pieces of one call: few enough for the stack of a thread. The kernel's limit is 1,024. */
 #define PIECES_MAX 256
-#define COPY_MAX ((size_t)1 << 20) /* bytes of one call for a range */
+#define COPY_MAX ((size_t)2 << 20) /* bytes of one call for a range: a huge page */
 
 /*
  * Returns whether a read failed because of the memory, not of the process. EIO: the file behind a
@@ -65,7 +66,7 @@ static ssize_t read_some(pid_t pid, const struct memory_piece *pieces, size_t n)
 	}
 	if (!q.bytes)
 		return 0;
-	q.copy = malloc(q.bytes);
+	q.copy = bigmem_alloc(q.bytes, 1);
 	if (!q.copy)
 		return -ENOMEM;
 	int r = ask(pid, memory_ask, memory_drop, &q,

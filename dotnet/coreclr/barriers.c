@@ -1,5 +1,6 @@
 #include "dotnet/coreclr/barriers.h"
 
+#include "base/bigmem.h"
 #include "base/cleanup.h"
 #include "container/proc.h"
 
@@ -38,7 +39,7 @@ static void read_code(struct clr_barriers *b, const struct clr_io *io, const cha
 	b->has_read = true;
 	if (end - start > RUNTIME_CODE_MAX)
 		return;
-	unsigned char *code = malloc((size_t)(end - start) + 1);
+	unsigned char *code = bigmem_alloc((size_t)(end - start), 1);
 	int r = code ? io->read(io->ctx, start, code, (size_t)(end - start)) : -ENOMEM;
 
 	if (r) {

@@ -1,5 +1,6 @@
 #include "dotnet/coreclr/modules.h"
 
+#include "base/bigmem.h"
 #include "base/cleanup.h"
 #include "base/outbuf.h"
 #include "dotnet/coreclr/batch.h"
@@ -141,7 +142,7 @@ static int read_copy(const struct clr_modules_cache *m, uint64_t addr, uint32_t 
 	if (!bytes || bytes > max)
 		return -ENOENT;
 	copy->bytes = bytes;
-	copy->data = malloc(bytes);
+	copy->data = bigmem_alloc(bytes, 1);
 	return copy->data ? as_not_found(m->io->read(m->io->ctx, addr, copy->data, bytes))
 			  : -ENOMEM;
 }

@@ -422,7 +422,12 @@ static uint64_t process_next(struct jit_process *p, uint64_t took)
 	bool frees = now < p->frees_until_ns, hurry = frees || now - p->since_ns < PROCESS_YOUNG_NS;
 	uint64_t share = hurry ? PROCESS_STEP_SHARE / PROCESS_STEP_HURRY : PROCESS_STEP_SHARE;
 	uint64_t least = frees ? PROCESS_STEP_MIN_NS / PROCESS_STEP_HURRY : PROCESS_STEP_MIN_NS;
-	uint64_t wait = p->stepped ? took * share : 0;
+	uint64_t wait = p->stepped ? took * share : 0, age = now - p->since_ns;
+
+	/* Large parts that are read once, as metadata, must not cost a short-lived program names.
+	 */
+	if (age < PROCESS_YOUNG_NS && wait > age / 2)
+		wait = age / 2;
 
 	/* The runtime drops events that are not read in time. They may take a tenth of a CPU. */
 	if (p->target.more) {
