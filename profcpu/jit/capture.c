@@ -177,15 +177,11 @@ static bool capture_is_last_due(const struct jit_process *p, uint64_t now)
 static void capture_visit(struct jit_capture *c, struct jit_process *p, uint64_t now,
 			  uint64_t until, bool last)
 {
-	bool was_followed = p->way;
-
 	p->target.until_ns = until;
 	if (p->way)
 		jit_process_step(&c->shared, p, now, last);
 	else
 		jit_process_probe(&c->shared, p, now, until, last);
-	if (last && p->way && !p->done && !was_followed)
-		jit_process_step(&c->shared, p, clock_monotonic_ns(), last);
 }
 
 /* Visits the processes that are due now, until a stop. Returns the time of the next round. */
@@ -248,13 +244,20 @@ static void capture_last_round(struct jit_capture *c)
 
 		if (!until[turn])
 			until[turn] = capture_limit(now, c->until_ns, alone);
+		bool was_followed = p->way;
+
 		if (turn != TURN_NONE && now < until[turn])
 			capture_visit(c, p, now, capture_deadline(now, until[turn], left[turn]),
 				      true);
 		else if (turn != TURN_NONE)
 			jit_process_note_missed_step(&c->shared, p);
 		left[turn] -= left[turn] > 0;
-		if (turn == TURN_PROBE && p->late) {
+		bool is_begun = p->way && !was_followed && !p->done;
+
+		/* A reply is still within this turn; memory gets the time of all steps. */
+		if (is_begun && p->way != &jit_way_memory)
+			capture_visit(c, p, clock_monotonic_ns(), p->target.until_ns, true);
+		if ((turn == TURN_PROBE && p->late) || (is_begun && p->way == &jit_way_memory)) {
 			p->next_ns = capture_last_turn(p, now);
 			left[p->next_ns]++;
 			jit_queue_update(q, p);
