@@ -18,7 +18,8 @@
 #define MOUNTS_BACKSLASH "\\134" /* in mountinfo */
 #define MOUNTS_COMMA "\\054"
 
-#define MOUNTS_ALLOCATION 16 /* bytes that malloc adds */
+#define MOUNTS_ALLOCATION 16                  /* bytes that malloc adds */
+#define MOUNTS_FIRST_BYTES ((size_t)16 << 10) /* of a list, before its length is known */
 
 /* Bytes that lists have taken in all threads, and may take; 0: not set yet. */
 static _Atomic size_t mounts_taken, mounts_limit;
@@ -109,12 +110,25 @@ bool mounts_parse(char *line, struct mount *ret_mount)
 /* Reads at most max bytes. Returns NULL if no memory is left. */
 static char *mounts_text(int fd, size_t max, size_t *ret_len)
 {
-	char *text = malloc(max + 1);
-	size_t len = 0;
-	ssize_t n;
+	size_t len = 0, size = 0;
+	char *text = NULL;
+	ssize_t n = 1;
 
-	while (text && (n = pread(fd, text + len, max - len, (off_t)len)) > 0)
-		len += (size_t)n;
+	while (n > 0 && len < max) {
+		if (len == size) {
+			size = size ? 2 * size : MOUNTS_FIRST_BYTES;
+			size = size < max ? size : max;
+			char *more = realloc(text, size + 1);
+
+			if (!more) {
+				free(text);
+				return NULL;
+			}
+			text = more;
+		}
+		n = pread(fd, text + len, size - len, (off_t)len);
+		len += n > 0 ? (size_t)n : 0;
+	}
 	if (text)
 		text[len] = 0;
 	*ret_len = len;
