@@ -20,7 +20,7 @@ about() {
 }
 
 # The program reuses addresses during the recording.
-record own -F 999 -d 20 -- "$BUILD/helpers/jit_writer" 2
+record own -F 999 -d 120 -- "$BUILD/helpers/jit_writer" 2
 about jit_first "$(share own '^jit_first$')" 30 8
 about jit_second "$(share own '^jit_second$')" 20 8
 about jit_moving "$(share own '^jit_moving$')" 25 8
@@ -100,7 +100,7 @@ done
 # In its own PID namespace the file name has the PID inside.
 if [ "$(id -u)" = 0 ] && unshare -pf true 2>/dev/null; then
 	rm -f jit-*.dump
-	record inside -F 499 -d 20 -- unshare -pf "$BUILD/helpers/jit_writer" 0.5
+	record inside -F 499 -d 120 -- unshare -pf "$BUILD/helpers/jit_writer" 0.5
 	[ -e jit-1.dump ] || fail "the writer is not process 1: $(echo jit-*)"
 	grep -q ' jitdump - jit_third$' inside/symbols/names || fail "no names in a PID namespace"
 	start inside unshare -pf "$BUILD/helpers/jit_writer" 6
@@ -114,7 +114,7 @@ fi
 
 # A replaced jitdump is ignored.
 rm -f jit-*.dump
-record strange -F 499 -d 20 -- "$BUILD/helpers/jit_writer" 0.3
+record strange -F 499 -d 120 -- "$BUILD/helpers/jit_writer" 0.3
 dump=$(echo jit-*.dump)
 rm -rf strange/symbols
 cp "$dump" copy && mv copy "$dump"
@@ -131,11 +131,11 @@ while (process.cpuUsage().user - begun < 1500000) s += knownHot(100000);
 console.log(s);
 JS
 for way in --perf-basic-prof --perf-prof; do
-	record node -F 499 -d 20 -- node "$way" hot.js
+	record node -F 499 -d 120 -- node "$way" hot.js
 	T_FILES+=(/tmp/perf-"$(sed -n 's/^image jit - 0 0 0 0 \([0-9]*\) .*/\1/p' node/symbols/names | head -1)".map)
 	awk -v s="$(share node '(JS|LazyCompile):.knownHot')" 'BEGIN { exit !(s > 60) }' ||
 		fail "node $way: knownHot has $(share node '(JS|LazyCompile):.knownHot') %: $(cat collect.log)"
 	rm -rf node
 done
-grep -qE ' jitdump - (JS|LazyCompile):.*knownHot' <(record node -F 499 -d 20 -- node --perf-prof hot.js; cat node/symbols/names) ||
+grep -qE ' jitdump - (JS|LazyCompile):.*knownHot' <(record node -F 499 -d 120 -- node --perf-prof hot.js; cat node/symbols/names) ||
 	fail "node's jitdump was not used"
