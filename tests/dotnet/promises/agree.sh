@@ -54,8 +54,8 @@ promise_metadata() {
 # runtime can damage its perf map; the other sources then still have the name.
 promise_sources() {
 	local more=()
-	wait_for 120 grep -q '^quiet' wide.log || fail "the program does not become quiet: $(cat wide.log)"
-	wait_for 60 promises_is_idle # until no method waits for a higher tier
+	wait_for 300 grep -q '^quiet' wide.log || fail "the program does not become quiet: $(cat wide.log)"
+	wait_for 180 promises_is_idle # until no method waits for a higher tier
 	"$BUILD/helpers/jit_names" rundown "$PID" rundown >out 2>&1 || fail "rundown: $(cat out)"
 	if [ "${1:-}" = memory ]; then
 		"$BUILD/helpers/clr_methods" "$PID" >memory 2>out || fail "memory: $(cat out)"

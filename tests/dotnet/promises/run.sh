@@ -107,6 +107,7 @@ promises_start_groups() { # beside|alone|measures built|published
 		[[ ${group%% *} == *-net[0-9]* ]] && [ "$2" = built ] && continue
 		[[ ${group%% *} != *-net[0-9]* ]] && [ "$2" = published ] && continue
 		promises_leave $((jobs - 1))
+		[ ${#PROMISES_PIDS[@]} -eq 0 ] || "$TESTS/wait_for_room" 30
 		(promises_group "$group" "$T/$number") >"$T/$number.out" 2>&1 </dev/null &
 		PROMISES_PIDS[$!]=$number
 		started "$!"
