@@ -66,7 +66,7 @@ if [ "$paranoid" -le 2 ]; then
 	grep -q ';main;.*alpha_leaf' "$T/ours/among/folded_stacks.out" || fail "the other child has no samples"
 	# Root has all rights, but the kernel removes its events too if the process belongs to another user.
 	start loop "${nobody[@]}" sh -c "while :; do '$T/shares_unread' 0.1; done"
-	survives "$T/profcpu" collect -F 199 -d 2 -p "$STARTED" -o "$T/root-loop"
+	survives "$T/profcpu" collect -F 199 -d 5 -p "$STARTED" -o "$T/root-loop"
 	stop "$STARTED"
 	grep -q 'no longer sampled: .* is not readable; record the whole machine (-a)$' "$T/refused" || fail "as root: wrong remedy: $(cat "$T/refused")"
 fi

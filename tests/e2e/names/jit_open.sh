@@ -14,28 +14,30 @@ function knownHot(n) { let x = 0; for (let i = 0; i < n; i++) x = (x * 31 + i) %
 let s = 0;
 while (!fs.existsSync('stop')) for (let i = 0; i < 50; i++) s += knownHot(100000);
 JS
-# Percentage of the samples: in knownHot, and in code without a name.
-share_of_hot() { awk '{ all += $NF } /(JS|LazyCompile):.knownHot/ { hit += $NF } END { print all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"; }
+# Percentage of the samples: in the script, into which V8 may inline knownHot, and in code without a name.
+share_of_hot() { awk '{ all += $NF } /(JS|LazyCompile):[^;]*late[.]js/ { hit += $NF } END { print all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"; }
 share_of_unknown() { awk '{ all += $NF } /;\[unknown\] [0-9]+$/ { hit += $NF } END { print all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"; }
 complete() { grep -q "\"symbols_complete\": $2" "$1/manifest.json" || fail "$3: $(cat "$1/manifest.json" "$T/collect.log")"; }
 # record_open DIR: records a node whose jitdump lacks the name of hot code. node is stopped then as $STARTED, so that it
-# does not write the rest. The length of the script's name, which is in the records, moves the place at which a piece ends.
+# does not write the rest. The length of the script's path, which is in the records, moves the place at which a piece ends.
 record_open() {
-	local script=late.js
-	for _ in {1..16}; do
+	local dir=.
+	for _ in {1..20}; do
 		rm -rf "$1" stop
-		cp -n late.js "$script"
-		start node node --perf-prof "$script"
-		script=x1234567$script
-		wait_for_cpu "$STARTED" 700
+		dir+=/a23456789b123456789c123456789d
+		mkdir -p "$dir" && cp -n late.js "$dir"
+		start node node --perf-prof "$dir/late.js"
+		wait_for_cpu "$STARTED" 2500 # until V8 has compiled everything
 		record "$1" -F 499 -d 1 -p "$STARTED"
 		kill -STOP "$STARTED"
-		at_least "$(share_of_unknown "$1")" 10 && return
+		# node may have written it since profcpu read the jitdump.
+		rm -rf again && cp -r "$1" again && "$PROFCPU" postprocess -q again 2>/dev/null
+		at_least "$(share_of_unknown "$1")" 10 && at_least "$(share_of_unknown again)" 10 && return
 		touch stop
 		kill -CONT "$STARTED"
 		wait "$STARTED"
 	done
-	fail "node wrote all names at once, 16 times"
+	fail "node wrote all names at once, 20 times"
 }
 
 record_open open
