@@ -107,32 +107,27 @@ bool mounts_parse(char *line, struct mount *ret_mount)
 	return true;
 }
 
-/* Reads at most max bytes. Returns NULL if no memory is left. */
+/*
+ * Reads at most max bytes of a list, whose rest is left out; file_read_fd would refuse it. Returns
+ * NULL if no memory is left.
+ */
 static char *mounts_text(int fd, size_t max, size_t *ret_len)
 {
-	size_t len = 0, size = 0;
-	char *text = NULL;
+	AUTO_FREE char *text = NULL;
+	size_t len = 0, cap = 0;
 	ssize_t n = 1;
 
 	while (n > 0 && len < max) {
-		if (len == size) {
-			size = size ? 2 * size : MOUNTS_FIRST_BYTES;
-			size = size < max ? size : max;
-			char *more = realloc(text, size + 1);
+		if (vec_grow((void **)&text, &cap, 1, len ? len + 2 : MOUNTS_FIRST_BYTES))
+			return NULL;
+		size_t room = cap - len - 1;
 
-			if (!more) {
-				free(text);
-				return NULL;
-			}
-			text = more;
-		}
-		n = pread(fd, text + len, size - len, (off_t)len);
+		n = pread(fd, text + len, room < max - len ? room : max - len, (off_t)len);
 		len += n > 0 ? (size_t)n : 0;
 	}
-	if (text)
-		text[len] = 0;
+	text[len] = 0;
 	*ret_len = len;
-	return text;
+	return TAKE_PTR(text);
 }
 
 /* small: only a list that fits into MOUNTS_SMALL_BYTES. */

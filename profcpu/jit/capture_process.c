@@ -424,8 +424,7 @@ static uint64_t process_next(struct jit_process *p, uint64_t took)
 	uint64_t least = frees ? PROCESS_STEP_MIN_NS / PROCESS_STEP_HURRY : PROCESS_STEP_MIN_NS;
 	uint64_t wait = p->stepped ? took * share : 0, age = now - p->since_ns;
 
-	/* Large parts that are read once, as metadata, must not cost a short-lived program names.
-	 */
+	/* A step that read much for the first time, as metadata, does not predict the next one. */
 	if (age < PROCESS_YOUNG_NS && wait > age / 2)
 		wait = age / 2;
 

@@ -43,7 +43,7 @@ timed() {
 timed -o alone -p "$API_PID"
 alone=$TOOK
 timed -o beside -p "$(cut -d ' ' -f 2 fakes.log | paste -sd ,),$API_PID"
-is_release || exit 0 # sanitizers find nothing; times and names need a release build
+is_release || exit 0 # with sanitizers, only crashes and hangs count
 [ "$TOOK" -le $((alone + 6000)) ] || fail "it ends too late: $(cat log)"
 named() { python3 -c 'import json, sys
 jit = next(row for row in json.load(open(sys.argv[1] + "/report.json"))["code"] if row["kind"] == "jit")
