@@ -27,7 +27,8 @@ limited() {
 	at_least "$bytes" "$limit" && at_least $((limit + RINGS)) "$bytes" || fail "$*: $bytes bytes"
 	grep -q '"finished": true' "$dir/manifest.json" || fail "$*: the manifest is not marked as finished"
 	[ -s "$dir/flamegraph.svg" ] && [ -s "$dir/prof.tar.gz" ] || fail "$*: no outputs"
-	perf_agrees script.txt script -i "$dir/perf.data" -F comm,tid,time,event
+	# A slow machine loses some of the records of a process that maps memory as fast as it can.
+	MAY_LOSE=1 perf_agrees script.txt script -i "$dir/perf.data" -F comm,tid,time,event
 	echo "$*: $bytes bytes after $seconds s"
 }
 
