@@ -1,5 +1,6 @@
 #include "profile/groups.h"
 
+#include "base/bigmem.h"
 #include "base/hash.h"
 #include "profile/stack_room.h"
 
@@ -19,7 +20,7 @@ static int groups_grow(struct groups *g)
 
 	while (n < (g->all.len + GROUPS_BATCH) * 2)
 		n *= 2;
-	uint32_t *slots = calloc(n, sizeof(*slots));
+	uint32_t *slots = bigmem_zeroed(n, sizeof(*slots));
 
 	if (!slots)
 		return -ENOMEM;
