@@ -8,6 +8,8 @@ const char *remedy_for(int error)
 	case ENOMEM:
 		return "; raise the limit of memory (ulimit -v, or the container's) or use a "
 		       "machine with more memory";
+	case EAGAIN: /* of a new thread or process */
+		return "; raise the limits of threads (ulimit -u, pids.max) and memory (ulimit -v)";
 	case ENOSPC:
 	case EDQUOT:
 		return "; make room or choose another directory with -o";

@@ -247,6 +247,10 @@ static int open_writer(struct record *rec)
 		log_warn("cannot read the tracepoint formats: %s; perf cannot open this perf.data",
 			 strerror(-r));
 	r = begin_unwind(rec, opened, n);
+	if (r == -EAGAIN) {
+		log_error("cannot start a thread: %s%s", strerror(-r), remedy_for(r));
+		return r;
+	}
 	if (r)
 		return record_report_io(rec, "write", RECORDING_SAMPLES, r);
 	/* Samples of a single event need no ids. */

@@ -111,6 +111,20 @@ enough=$(sed -n 's/.*raise it to \([0-9]*\) or more.*/\1/p' err)
 at_least "$(share_of few/folded_stacks.out ';work;')" 80 || fail "with the suggested limit names are missing"
 stop "$SHARES_PID"
 
+# Too little address space for a thread: one line tells what to raise. Sanitizers need far more.
+if is_release; then
+	kib=45000
+	until grep -q 'error: cannot start a thread:' err; do
+		kib=$((kib + 2500)) status=0
+		[ "$kib" -lt 1000000 ] || fail "no limit of address space prevents a thread: $(cat err)"
+		rm -rf small
+		(ulimit -v "$kib" && exec "$PROFCPU" collect -q -a -d 0.1 -o small) >out 2>err </dev/null || status=$?
+	done
+	[ "$status" = 1 ] && grep -q 'cannot start a thread: .*; raise the limits of threads (ulimit -u, pids.max) and memory (ulimit -v)$' err ||
+		fail "in $kib KiB: exit $status: $(cat err)"
+	[ ! -e small ] || fail "a recording without threads leaves files: $(ls -A small)"
+fi
+
 # Ctrl-C reaches the command too, and the recording is saved.
 for pause in 0 0.01 0.05 0.1 0.3; do
 	rm -rf both
