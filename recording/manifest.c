@@ -51,6 +51,7 @@ static const struct field {
 	{"jit_names", FIELD_RARE_TEXT, offsetof(struct recording_manifest, jit_names)},
 	{"ring_memory", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ring_memory)},
 	{"ended", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ended)},
+	{"forger", FIELD_RARE_U64, offsetof(struct recording_manifest, forger)},
 #define LIMIT_FIELD(id, key, cost_text, remedy) \
 	{"limit_" key, FIELD_RARE_U64,          \
 	 offsetof(struct recording_manifest, limits.cost[LIMIT_##id])},

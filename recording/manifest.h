@@ -74,6 +74,10 @@ struct recording_manifest {
 	char *jit_names;   /* value of --jit-names; NULL or "": the default */
 	char *ring_memory; /* RECORDING_RINGS_FREE; NULL or "": limited, or unknown */
 	char *ended;       /* RECORDING_KILLED; NULL or "": ended normally, or not finished */
+	/*
+	 * The user who may have forged the recording that profcpu copied or unpacked here; 0: none.
+	 */
+	uint64_t forger;
 	uint32_t freq_hz;
 	/* duration_ns: 0 until finished */
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns;
@@ -93,7 +97,7 @@ int recording_manifest_write(int dir_fd, const struct recording_manifest *m);
 
 /*
  * Reads the manifest. Its texts are printable, because outputs show them. ret_st (NULL: not needed)
- * describes the file, also if its content is refused. Returns 0; -ENOENT: no manifest, only a
+ * describes the file if it could be opened, also if its content is refused. Returns 0; -ENOENT: no manifest, only a
  * perf.data; -EBADMSG; -ENOTSUP: a newer format; -errno.
  */
 int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct stat *ret_st,

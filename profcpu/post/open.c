@@ -70,16 +70,19 @@ static int open_check_index(struct post_source *s, const struct idx_file_state *
 	return ended && !file->ended ? parse_fail(err, -EBADMSG, "it is cut", 0) : 0;
 }
 
-/* Notes the owner of a part of the input. */
-static void open_note_owner(struct post_source *s, const struct stat *st)
+static void open_note_user(struct post_source *s, uid_t uid)
 {
-	uid_t uid = st->st_uid;
-
-	if ((!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode) && !S_ISFIFO(st->st_mode)) || !uid ||
-	    uid == geteuid() || uid == s->written.st_uid)
+	if (!uid || uid == geteuid() || uid == s->written.st_uid)
 		return;
 	s->forger = !s->forger || s->forger == uid ? uid : OPENER_NOBODY;
 	s->only_dir_forged = false;
+}
+
+/* Notes the owner of a part of the input. */
+static void open_note_owner(struct post_source *s, const struct stat *st)
+{
+	if (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) || S_ISFIFO(st->st_mode))
+		open_note_user(s, st->st_uid);
 }
 
 static void open_note_file(struct post_source *s, int fd)
@@ -170,6 +173,9 @@ static int open_manifest(struct post_source *s, int dir_fd, struct parse_error *
 	int r = recording_manifest_read(dir_fd, &s->manifest, &st, err);
 
 	open_note_owner(s, &st);
+	if (!r)
+		open_note_user(s, s->manifest.forger < OPENER_NOBODY ? (uid_t)s->manifest.forger
+								     : OPENER_NOBODY);
 	return r;
 }
 
@@ -304,6 +310,7 @@ int post_open_finish(struct post_source *s, const char *path, int own_dir_fd)
 		open_beside(s, path);
 	if (!r && own_dir_fd >= 0 && (s->kind == INPUT_RECORDING || s->kind == INPUT_PERF_DATA))
 		r = post_open_copy(s, name, own_dir_fd);
+	s->copied = own_dir_fd >= 0;
 	if (!r)
 		return 0;
 	if (own_dir_fd >= 0)

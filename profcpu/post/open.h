@@ -31,6 +31,7 @@ struct post_source {
 	 * OPENER_NOBODY: several users.
 	 */
 	uid_t forger;
+	bool copied; /* profcpu has just copied or unpacked it; the manifest will tell the forger */
 	/* Only the directory belongs to the forger, and we have just written the recording. */
 	bool only_dir_forged;
 	struct stat

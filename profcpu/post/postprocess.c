@@ -167,9 +167,13 @@ static void postprocess_manifest(struct post_source *source, const char *dir,
 	bool blanked = source->has_manifest && m->blanks_copies && !offline &&
 		       postprocess_blank_copies(source, dir, result);
 
-	if (!source->has_manifest || (m->symbols_complete == result->data.store_complete &&
-				      !result->unfinished && !source->lacks_manifest && !blanked))
+	uint64_t forger = source->copied ? source->forger : m->forger;
+
+	if (!source->has_manifest ||
+	    (m->symbols_complete == result->data.store_complete && !result->unfinished &&
+	     !source->lacks_manifest && !blanked && m->forger == forger))
 		return;
+	m->forger = forger;
 	m->blanks_copies &= !blanked;
 	source->lacks_manifest = false;
 	m->symbols_complete = result->data.store_complete;

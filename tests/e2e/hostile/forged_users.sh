@@ -42,6 +42,9 @@ for owned in -R '' symbols symbols/users perf.data manifest.json samples.idx; do
 	rm -rf theirs/* copy && cp -r roots theirs/rec || fail "cp"
 	case $owned in -R) chown -R 65534:65534 theirs/rec ;; *) chown 65534:65534 "theirs/rec/$owned" ;; esac
 	hides copy "$PROFCPU" postprocess -q -o copy theirs/rec
+	# The copy is root's, and its manifest tells who may have forged it.
+	hides copy "$PROFCPU" postprocess -q -o copy theirs/rec
+	hides copy "$PROFCPU" postprocess -q copy
 	for input in theirs/rec theirs/rec/perf.data; do
 		"$PROFCPU" fold "$input" >folded 2>post.log || fail "fold $input: $(cat post.log)"
 		grep -q only_its_method folded && fail "fold $input: has names of the private perf map"
@@ -50,10 +53,19 @@ for owned in -R '' symbols symbols/users perf.data manifest.json samples.idx; do
 done
 chown -R 65534:65534 without && hides without "$PROFCPU" postprocess -q without
 
+echo "a file without a manifest"
+cp roots/perf.data theirs/alone.data && chown 65534 theirs/alone.data || fail "cp"
+for _ in 1 2; do
+	hides alone "$PROFCPU" postprocess -q -o alone theirs/alone.data
+done
+hides alone "$PROFCPU" postprocess -q alone
+
 echo "an archive"
 tar -czf pack.tar.gz roots || fail "tar"
 chown 65534 pack.tar.gz
 hides unpacked "$PROFCPU" postprocess -q -o unpacked pack.tar.gz
+hides unpacked "$PROFCPU" postprocess -q -o unpacked pack.tar.gz
+hides again "$PROFCPU" postprocess -q -o again unpacked/prof.tar.gz
 [ ! -e unpacked/symbols/users ] || fail "the users of an archive are believed when it is unpacked"
 
 # Root's own recording has them if everybody may read the map: the process may have become one of another user before its end.
