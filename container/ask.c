@@ -96,14 +96,21 @@ static void ask_end_with(pid_t parent)
 		_exit(EXIT_FAILURE);
 }
 
+static void ask_open_status(struct ask_thread *t)
+{
+	int fd = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
+
+	pthread_mutex_lock(&ask_threads.lock);
+	t->status_fd = fd;
+	pthread_mutex_unlock(&ask_threads.lock);
+}
+
 /* Answers calls. parent: of this process; 0: this is a thread. */
 static void ask_answer(struct ask_thread *t, pid_t parent)
 {
 	rlim_t files = 0;
 
 	ask_answering = true;
-	/* Before the first question, because other processes can lock the directory. */
-	t->status_fd = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
 	ask_end_with(parent);
 	pthread_mutex_lock(&ask_threads.lock);
 	for (;;) {
@@ -111,6 +118,9 @@ static void ask_answer(struct ask_thread *t, pid_t parent)
 			pthread_cond_wait(&t->wake, &ask_threads.lock);
 		t->began_ns = clock_monotonic_ns();
 		pthread_mutex_unlock(&ask_threads.lock);
+		/* As part of a question, because other processes can lock the directory. */
+		if (t->status_fd < 0)
+			ask_open_status(t);
 		if (parent && t->files.rlim_cur != files) {
 			setrlimit(RLIMIT_NOFILE, &t->files);
 			files = t->files.rlim_cur;
@@ -260,6 +270,7 @@ static struct ask_thread *ask_take_idle(void)
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;
+	t->status_fd = -1;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&t->wake, &attr);

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "container/resolve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +54,9 @@ static bool dotnet_port_in_own_tmp(pid_t pid)
 		return false;
 	snprintf(path, sizeof(path), "/tmp/dotnet-diagnostic-%d-%llu-socket", status.ns_pid,
 		 (unsigned long long)start);
-	return !lstat(path, &st) && S_ISSOCK(st.st_mode) && st.st_uid == status.uid;
+	AUTO_CLOSE int fd = -1;
+
+	return !resolve_own(0, path, &fd) && !fstat(fd, &st) && S_ISSOCK(st.st_mode) && st.st_uid == status.uid;
 }
 
 /* Most processes have no .NET, and one search is cheaper than parsing the lines. */

@@ -85,8 +85,8 @@ int proc_each_numeric_name(pid_t pid, const char *dir_path, int (*fn)(void *ctx,
 
 	snprintf(q.path, sizeof(q.path), "%s", dir_path);
 	while (!r && !q.last) {
-		int error = pid ? ask(pid, proc_read_numbers, proc_drop_numbers, &q, sizeof(q))
-				: proc_read_numbers(&q);
+		int error = ask(pid ? pid : ASK_PATHS, proc_read_numbers, proc_drop_numbers, &q,
+				sizeof(q));
 
 		if (error == -ETIME)
 			return error;

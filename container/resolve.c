@@ -1,13 +1,14 @@
 #include "container/resolve.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/time_budget.h"
 #include "container/ask.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,10 +17,15 @@
 
 #define RESOLVE_TRIES 16 /* after -EAGAIN: another process renamed a file during the walk */
 
-/* Steps of a walk, beyond which all walks share RESOLVE_LONG_STEPS, and those of one walk. */
+/*
+ * Steps of a walk. Those beyond RESOLVE_FREE_STEPS may take RESOLVE_LONG_NS in all walks of a
+ * thread, and later this share of the time.
+ */
 #define RESOLVE_FREE_STEPS 128
-#define RESOLVE_LONG_STEPS 65536 /* some seconds */
 #define RESOLVE_STEPS_MAX 1024
+#define RESOLVE_STEP_NS ((uint64_t)50000) /* about, if another process is asked */
+#define RESOLVE_LONG_NS (UINT64_C(3) * NS_PER_S)
+#define RESOLVE_LONG_SHARE 50
 
 /* One lookup: of a whole path, or of one component. */
 struct resolve_lookup {
@@ -101,8 +107,9 @@ static int resolve_lookup(const struct resolve_place *place, struct resolve_look
 		r = l->dir < 0 ? -errno : 0;
 	}
 	if (!r)
-		r = ask(place->pid ? place->pid : ASK_PATHS, resolve_ask, resolve_drop, l,
-			sizeof(*l));
+		/* A question about our own process would run here, without a limit of time. */
+		r = ask(place->pid && place->pid != getpid() ? place->pid : ASK_PATHS, resolve_ask,
+			resolve_drop, l, sizeof(*l));
 	if (r == -ETIME)
 		return r;
 	if (!r)
@@ -168,11 +175,15 @@ static bool resolve_may_search(const struct resolve_walk *w, int dir)
  */
 static bool resolve_take_step(struct resolve_walk *w)
 {
-	static _Atomic uint64_t long_steps;
+	static _Thread_local struct time_budget long_steps;
 
-	return ++w->steps <= RESOLVE_FREE_STEPS ||
-	       (w->steps <= RESOLVE_STEPS_MAX &&
-		atomic_fetch_add(&long_steps, 1) < RESOLVE_LONG_STEPS);
+	if (++w->steps <= RESOLVE_FREE_STEPS || w->steps > RESOLVE_STEPS_MAX)
+		return w->steps <= RESOLVE_FREE_STEPS;
+	if (time_budget_debt(&long_steps, clock_monotonic_ns(), RESOLVE_LONG_SHARE) >=
+	    RESOLVE_LONG_NS)
+		return false;
+	long_steps.debt_ns += RESOLVE_STEP_NS;
+	return true;
 }
 
 static int resolve_open_step(struct resolve_walk *w, int dir, const char *name, int *ret_fd)

@@ -5,6 +5,7 @@
 #include "base/descriptor_budget.h"
 #include "base/remedy.h"
 #include "container/memory_left.h"
+#include "container/resolve.h"
 #include "container/rights.h"
 #include "symbols/jit/users.h"
 
@@ -293,11 +294,16 @@ static int process_read_user(struct jit_processes *all, struct jit_process *p)
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d", p->pid);
-	if (stat(path, &st))
-		return errno == ENOENT ? -ESRCH : -errno;
+	AUTO_CLOSE int fd = -1;
+	int r = resolve_own(p->pid, path, &fd);
+
+	if (!r && fstat(fd, &st))
+		r = -errno;
+	if (r)
+		return r == -ENOENT ? -ESRCH : r;
 	p->has_old_user = false;
 	bool is_ours = !st.st_uid || st.st_uid == geteuid();
-	int r = jit_process_note_user(all, p->pid, is_ours ? RIGHTS_NOBODY : st.st_uid);
+	r = jit_process_note_user(all, p->pid, is_ours ? RIGHTS_NOBODY : st.st_uid);
 
 	/* Without the entry, the perf map may belong to another user. The report counts them. */
 	all->users_left_out += r == -E2BIG && !p->user_left_out;

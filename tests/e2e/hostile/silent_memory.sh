@@ -160,6 +160,63 @@ while True: pass' "$T/proc$(basename "$place")/program" "$place"
 	grep -q alpha_leaf proc.out/folded_stacks.out || fail "the other process is not there"
 done
 
+# A target locks all of /proc during the recording. Then no process can be asked, and the recording still ends.
+serve all
+start all unshare -m sh -c 'mount -t proc none /proc && exec python3 -c "$@"' sh 'import ctypes, mmap, os, sys, threading, time
+page = mmap.mmap(os.open(sys.argv[1], os.O_RDONLY), 4096, mmap.MAP_PRIVATE)
+syscall, here = ctypes.CDLL(None).syscall, os.open("/proc", os.O_RDONLY)
+listing = ctypes.c_char.from_buffer(page)
+print("begun", flush=True)
+while not os.path.exists(sys.argv[2]): time.sleep(0.05)
+threading.Thread(target=lambda: syscall(217, here, ctypes.byref(listing), 4096)).start() # getdents64
+time.sleep(0.3)
+threading.Thread(target=lambda: os.open("/proc/new", os.O_CREAT)).start()
+time.sleep(0.3)
+print("locked", flush=True)
+while True: time.sleep(1)' "$T/all/program" "$T/lock"
+ALL=$STARTED
+wait_for 60 grep -q begun all.log || fail "the process did not begin: $(cat all.log)"
+start recorder timeout -s KILL 60 nsenter -m -t "$ALL" "$PROFCPU" collect -a --off-cpu -q -F 99 -d 5 -o "$T/all.out"
+RECORDER=$STARTED
+wait_for 20 [ -s all.out/perf.data ] || fail "no recording: $(cat recorder.log)"
+: >lock
+wait_for 20 grep -q locked all.log || fail "no lock: $(cat all.log)"
+start new sleep 60 # the kernel knows no name of a new process
+status=0
+wait "$RECORDER" || status=$?
+stop "$SERVER"
+stop "$ALL"
+[ "$status" = 0 ] || fail "locked /proc: collect gave $status: $(cat recorder.log)"
+grep -q '^shares' all.out/folded_stacks.out || fail "the other process is not there: $(cat recorder.log)"
+
+# A user other than root folds a text with a path in a locked directory. The output does not wait for the lock.
+serve text
+mkdir -m 1777 locked_dir
+start text python3 -c 'import ctypes, mmap, os, sys, threading, time
+page = mmap.mmap(os.open(sys.argv[1], os.O_RDONLY), 4096, mmap.MAP_PRIVATE)
+syscall, here = ctypes.CDLL(None).syscall, os.open(sys.argv[2], os.O_RDONLY)
+listing = ctypes.c_char.from_buffer(page)
+threading.Thread(target=lambda: syscall(217, here, ctypes.byref(listing), 4096)).start() # getdents64
+time.sleep(0.3)
+threading.Thread(target=lambda: os.open(sys.argv[2] + "/new", os.O_CREAT)).start()
+time.sleep(0.3)
+print("locked", flush=True)
+while True: time.sleep(1)' "$T/text/program" "$T/locked_dir"
+TEXT=$STARTED
+wait_for 20 grep -q locked text.log || fail "no lock: $(cat text.log)"
+printf 'prog 123/123 1.000000: 1 cycles: \n\t    555555551234 foo+0x4 (%s/locked_dir/lib.so)\n\n' "$T" >stack.txt
+chmod 755 "$T"
+cp "$PROFCPU" profcpu
+start fold timeout -s KILL 60 setpriv --reuid 65534 --regid 65534 --clear-groups "$T/profcpu" fold --inline "$T/stack.txt"
+FOLD=$STARTED
+# Without CAP_SYS_PTRACE a thread of profcpu waits, so the process ends with the lock.
+wait_for 20 grep -q '^prog;foo 1$' fold.log || fail "a path in a locked directory: no output: $(cat fold.log)"
+stop "$SERVER"
+stop "$TEXT"
+status=0
+wait "$FOLD" || status=$?
+[ "$status" = 0 ] || fail "a path in a locked directory: fold gave $status: $(cat fold.log)"
+
 # Files are exchanged while their build ids are read. The target soon waits for the server, too.
 for ((i = 0; i < 4; i++)); do
 	serve "files$i"
