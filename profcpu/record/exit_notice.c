@@ -15,6 +15,7 @@
 static struct {
 	char text[4 * PATH_MAX + 128];
 	size_t len;
+	int fds_max; /* no descriptor is as large as this */
 } exit_notice;
 
 static volatile sig_atomic_t exit_notice_passes;
@@ -36,7 +37,9 @@ static void exit_notice_say(int signal_number)
 		exit_notice.len = 0;
 	said = 1;
 	/* Else readers of our output may wait for a silent process, see ask_leave. */
-	syscall(SYS_close_range, 0, ~0u, 0);
+	if (syscall(SYS_close_range, 0, ~0u, 0)) /* Linux before 5.9 */
+		for (int fd = 0; fd < exit_notice.fds_max; fd++)
+			close(fd);
 	if (getpid() == 1) /* of a PID namespace: the kernel would ignore the signal */
 		_exit(128 + signal_number);
 	signal(signal_number, SIG_DFL);
@@ -61,6 +64,7 @@ void exit_notice_set(const char *dir, bool pass_one)
 	if (n < 0 || (size_t)n >= sizeof(exit_notice.text))
 		return;
 	exit_notice.len = (size_t)n;
+	exit_notice.fds_max = (int)sysconf(_SC_OPEN_MAX);
 	exit_notice_passes = pass_one;
 	act.sa_mask = record_watch_signals();
 	for (int number = 1; number <= SIGRTMAX; number++)
