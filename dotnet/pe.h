@@ -82,7 +82,7 @@ int pe_open(const struct pe_file *file, struct pe *ret_pe, struct parse_error *e
 /*
  * Reads a range of the image, which the file must hold completely; the caller frees it. An empty
  * range gives a buffer of one undefined byte. 0; -EBADMSG; -E2BIG: over max or PE_READ_BYTES_MAX;
- * -ENOMEM; -errno.
+ * -ENOSPC: too little memory is left (pe_has_memory); -ENOMEM; -errno.
  */
 int pe_read(const struct pe *pe, struct pe_range range, uint32_t max, unsigned char **ret_data,
 	    struct parse_error *err);
@@ -91,7 +91,7 @@ int pe_read(const struct pe *pe, struct pe_range range, uint32_t max, unsigned c
  * Whether an image may keep so many bytes in memory. Targets can map many images. So none may while
  * this process has more than half of the memory that was left at first. Each may take an eighth of
  * the rest. Memory that other processes take later does not count. pe_read checks ranges over 64
- * KiB itself. Takes 0.2 ms.
+ * KiB itself.
  */
 bool pe_has_memory(uint32_t bytes);
 

@@ -58,7 +58,11 @@ void r2r_modules_free(struct r2r_modules *m)
 static int read_metadata(struct r2r_modules *m, const struct pe *pe, struct pe_range range,
 			 struct r2r_module *module)
 {
-	if (range.bytes > R2R_MODULES_BYTES_MAX - m->bytes || holes_is_sparse(pe->file.fd))
+	/* No memory helps then. */
+	if (range.bytes > R2R_MODULES_METADATA_BYTES_MAX ||
+	    range.bytes > R2R_MODULES_BYTES_MAX - m->bytes ||
+	    pe_range_at(pe, range.rva, range.bytes).bytes != range.bytes ||
+	    holes_is_sparse(pe->file.fd))
 		return -ENOENT;
 	while (!pe_has_memory(range.bytes))
 		if (!m->beside.make_room || !m->beside.make_room(m->beside.ctx))

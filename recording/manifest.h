@@ -97,8 +97,8 @@ int recording_manifest_write(int dir_fd, const struct recording_manifest *m);
 
 /*
  * Reads the manifest. Its texts are printable, because outputs show them. ret_st (NULL: not needed)
- * describes the file if it could be opened, also if its content is refused. Returns 0; -ENOENT: no manifest, only a
- * perf.data; -EBADMSG; -ENOTSUP: a newer format; -errno.
+ * describes the file if it could be opened, also if its content is refused. Returns 0; -ENOENT: no
+ * manifest, only a perf.data; -EBADMSG; -ENOTSUP: a newer format; -errno.
  */
 int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct stat *ret_st,
 			    struct parse_error *err);

@@ -465,7 +465,8 @@ static int images_open_symbols(struct images *im, uint32_t image, const char *pa
 		/* Without the file, perf's copy shows whether it had precompiled code too. */
 		if ((fd >= 0 || s->elf) && (!r || r == -EBADMSG))
 			r = images_open_precompiled(im, key, s, fd < 0 ? cached : fd);
-		*ret_over_limit = r == -ENOMEM || r == -E2BIG ||
+		/* -E2BIG in r: the file is too large for any memory. */
+		*ret_over_limit = r == -ENOMEM || r == -ENOSPC ||
 				  (!r && s->elf && s->elf->symbols_error == -E2BIG);
 	} while (*ret_over_limit && images_make_most_room(im, image));
 	return r;

@@ -7,6 +7,7 @@
 #include "symbols/store/store_words.h"
 #include "tests/unit/code_map.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -347,10 +348,37 @@ static void lines_of_a_process_take_a_part_of_the_memory(void **state)
 	end(&f);
 }
 
+/* 2^30 sections: more than any memory helps with. */
+static void a_file_that_is_too_large_frees_nobody(void **state)
+{
+	struct fixture f;
+	const uint16_t none = 0;
+	const uint64_t sections = 1 << 30;
+	Elf64_Ehdr header;
+
+	(void)state;
+	begin(&f);
+	assert_string_equal(look_up(&f, NEIGHBOUR, 0, (uintptr_t)begin), "begin");
+	assert_non_null(f.images->sources.v[0].elf);
+	int fd = open(f.file, O_RDWR);
+
+	assert_int_equal(pread(fd, &header, sizeof(header), 0), sizeof(header));
+	assert_int_equal(pwrite(fd, &none, sizeof(none), offsetof(Elf64_Ehdr, e_shnum)),
+			 sizeof(none));
+	assert_int_equal(pwrite(fd, &sections, sizeof(sections),
+				(off_t)(header.e_shoff + offsetof(Elf64_Shdr, sh_size))),
+			 sizeof(sections));
+	close(fd);
+	assert_string_equal(look_up(&f, GREEDY, 1, (uintptr_t)begin), "");
+	assert_non_null(f.images->sources.v[0].elf);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_with_many_images_takes_no_names_of_others),
+		cmocka_unit_test(a_file_that_is_too_large_frees_nobody),
 		cmocka_unit_test(an_image_that_finds_no_memory_lacks_its_names),
 		cmocka_unit_test(a_lookup_that_does_not_end_has_its_own_reason),
 		cmocka_unit_test(processes_take_turns_only_while_work_is_left),
