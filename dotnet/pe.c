@@ -183,7 +183,7 @@ int pe_read(const struct pe *pe, struct pe_range range, uint32_t max, unsigned c
 		return parse_fail(err, -EBADMSG, "a part of the PE image lies outside its sections",
 				  range.rva);
 	if (range.bytes > PE_SMALL_BYTES && !pe_has_memory(range.bytes))
-		return parse_fail(err, -ENOSPC,
+		return parse_fail(err, -E2BIG,
 				  "a part of the PE image needs more memory than is left",
 				  range.rva);
 	if (range.bytes > PE_SMALL_BYTES && holes_is_sparse(pe->file.fd))

@@ -81,8 +81,8 @@ int pe_open(const struct pe_file *file, struct pe *ret_pe, struct parse_error *e
 
 /*
  * Reads a range of the image, which the file must hold completely; the caller frees it. An empty
- * range gives a buffer of one undefined byte. 0; -EBADMSG; -E2BIG: over max or PE_READ_BYTES_MAX;
- * -ENOSPC: too little memory is left (pe_has_memory); -ENOMEM; -errno.
+ * range gives a buffer of one undefined byte. 0; -EBADMSG; -E2BIG: over max or PE_READ_BYTES_MAX,
+ * or too little memory is left (pe_has_memory); -ENOMEM; -errno.
  */
 int pe_read(const struct pe *pe, struct pe_range range, uint32_t max, unsigned char **ret_data,
 	    struct parse_error *err);

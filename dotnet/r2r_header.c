@@ -91,7 +91,7 @@ int r2r_header_read(const struct pe *pe, struct r2r_header *ret_header, struct p
 		return parse_fail(err, -ENOTSUP, "a ReadyToRun image for another machine", 0);
 	/* The tables of many small images fill memory, too. */
 	if (!pe_has_memory(R2R_SMALL_TABLES_BYTES))
-		return parse_fail(err, -ENOSPC, "a ReadyToRun image needs more memory than is left",
+		return parse_fail(err, -E2BIG, "a ReadyToRun image needs more memory than is left",
 				  rva);
 	error = read_core(pe, rva + R2R_HEADER_BYTES, &h, err);
 	h.composite = r2r_header_section(&h, R2R_COMPONENT_ASSEMBLIES).bytes;

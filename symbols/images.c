@@ -462,11 +462,13 @@ static int images_open_symbols(struct images *im, uint32_t image, const char *pa
 	do {
 		images_source_close(s);
 		r = images_open_elf(im, image, path, cached);
+		/* No memory is enough for headers over a limit. */
+		bool is_over = r == -E2BIG;
+
 		/* Without the file, perf's copy shows whether it had precompiled code too. */
 		if ((fd >= 0 || s->elf) && (!r || r == -EBADMSG))
 			r = images_open_precompiled(im, key, s, fd < 0 ? cached : fd);
-		/* -E2BIG in r: the file is too large for any memory. */
-		*ret_over_limit = r == -ENOMEM || r == -ENOSPC ||
+		*ret_over_limit = r == -ENOMEM || (r == -E2BIG && !is_over) ||
 				  (!r && s->elf && s->elf->symbols_error == -E2BIG);
 	} while (*ret_over_limit && images_make_most_room(im, image));
 	return r;
