@@ -26,6 +26,7 @@ struct process_map {
 	 */
 	uint32_t under;
 	uint64_t under_pgoff;
+	uint32_t losses; /* of maps, in all address spaces, before this one; process_maps sets it */
 };
 #define PROCESS_NO_IMAGE UINT32_MAX
 

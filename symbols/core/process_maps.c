@@ -10,6 +10,7 @@ struct process_maps {
 	uint32_t root;                 /* map_tree */
 	bool unmapped_lookup;          /* a lookup found no map, so a new map changes results */
 	uint64_t lost_start, lost_end; /* process_maps_lose; equal: none */
+	uint32_t losses;               /* with the newest of them */
 };
 
 void process_maps_put(struct process_maps_pool *pool, struct process_maps *m)
@@ -50,6 +51,7 @@ static struct process_maps *process_maps_own(struct process_maps_pool *pool,
 		own->unmapped_lookup = m->unmapped_lookup;
 		own->lost_start = m->lost_start;
 		own->lost_end = m->lost_end;
+		own->losses = m->losses;
 		m->refs--;
 	}
 	*maps = own;
@@ -73,10 +75,10 @@ static void process_map_set_under(const struct process_map *old, struct process_
 
 static bool process_map_is_lost(const struct process_maps *m, const struct process_map *map)
 {
-	return m->lost_start < m->lost_end && map->start < m->lost_end && map->end > m->lost_start;
+	return map->losses < m->losses && map->start < m->lost_end && map->end > m->lost_start;
 }
 
-/* A new map is right again. */
+/* No earlier map is left where the new one is. */
 static void process_maps_regain(struct process_maps *m, const struct process_map *map)
 {
 	if (map->start <= m->lost_start && map->end > m->lost_start)
@@ -104,6 +106,7 @@ int process_maps_lose(struct process_maps_pool *pool, struct process_maps **maps
 		m->lost_start = lost->start;
 	if (first || lost->end > m->lost_end)
 		m->lost_end = lost->end;
+	m->losses = ++pool->losses;
 	m->generation = ++pool->generations;
 	return 0;
 }
@@ -119,6 +122,7 @@ int process_maps_add(struct process_maps_pool *pool, struct process_maps **maps,
 
 	map.under = PROCESS_NO_IMAGE;
 	map.under_pgoff = 0;
+	map.losses = pool->losses;
 	if (r)
 		return r;
 	m = process_maps_own(pool, maps);
@@ -129,7 +133,7 @@ int process_maps_add(struct process_maps_pool *pool, struct process_maps **maps,
 	old = map_tree_find(&pool->trees, m->root, map.start);
 	covers = old && old->start < map.end;
 	if (covers && old->start <= map.start && old->end >= map.end) {
-		if (process_map_same(old, &map))
+		if (process_map_same(old, &map) && !process_map_is_lost(m, old))
 			return 0;
 		if (anonymous)
 			process_map_set_under(old, &map);

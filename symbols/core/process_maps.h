@@ -19,6 +19,7 @@
 struct process_maps_pool {
 	struct map_trees trees;
 	uint32_t generations; /* handed out so far */
+	uint32_t losses;      /* process_maps_lose; a wrapped count costs single maps */
 };
 
 /* One state of an address space. NULL: nothing is mapped. */
@@ -40,8 +41,8 @@ int process_maps_add(struct process_maps_pool *pool, struct process_maps **maps,
 
 /*
  * Notes that a map of [start, end) could not be added. Earlier maps that have a part of this range
- * are no longer right, so they are not found from now on. Only the hull of such ranges is kept,
- * until new maps cover it from one of its ends. 0 or -ENOMEM.
+ * are no longer right, so they are not found from now on, until they are added again. Only the hull
+ * of such ranges is kept, until new maps cover it from one of its ends. 0 or -ENOMEM.
  */
 int process_maps_lose(struct process_maps_pool *pool, struct process_maps **maps,
 		      const struct process_map *lost);

@@ -406,6 +406,33 @@ static void maps_below_a_dropped_one_are_not_found(void **state)
 	processes_free(p);
 }
 
+/* Two lost ranges that are far apart do not hide maps that come later, there or between them. */
+static void maps_after_dropped_ones_are_found(void **state)
+{
+	struct process_map lost = {.start = 10, .end = 11, .image = PROCESS_NO_IMAGE};
+	struct processes *p = fresh();
+
+	(void)state;
+	lay(p, 1, 10, 20, 5);
+	lay(p, 1, 90, 99, 6);
+	lay(p, 1, 60, 70, 7);
+	assert_int_equal(processes_lose_map(p, 1, 1, &lost), -E2BIG);
+	lost.start = 90;
+	lost.end = 91;
+	assert_int_equal(processes_lose_map(p, 1, 1, &lost), -E2BIG);
+	assert_int_equal(at(p, 1, 1, 15), -1);
+	assert_int_equal(at(p, 1, 1, 65), -1);
+	lay(p, 1, 50, 60, 8);
+	assert_int_equal(at(p, 1, 1, 55), 8);
+	/* The same as before the loss. */
+	lay(p, 1, 10, 20, 5);
+	assert_int_equal(at(p, 1, 1, 10), 5);
+	assert_int_equal(at(p, 1, 1, 95), -1);
+	lay(p, 1, 62, 64, 7);
+	assert_int_equal(at(p, 1, 1, 63), 7);
+	processes_free(p);
+}
+
 #define CHAIN_FORKS 10000
 #define CHAIN_MAPS 20000
 #define CHAIN_CPU_S 3 /* takes a tenth of a second */
@@ -445,7 +472,8 @@ static int32_t fill(struct processes *p, bool ends)
 
 	for (; !r && pid < 200; pid++) {
 		for (uint64_t i = 0; !r && i < 10000; i++) {
-			map = (struct process_map){i * 2, i * 2 + 1, 0, (uint32_t)i, 0, 0};
+			map = (struct process_map){
+				.start = i * 2, .end = i * 2 + 1, .image = (uint32_t)i};
 			r = processes_map(p, pid, pid, &map, false);
 		}
 		if (ends)
@@ -665,6 +693,7 @@ int main(void)
 		cmocka_unit_test(many_maps_in_any_order_are_fast),
 		cmocka_unit_test(maps_over_the_limit_are_dropped),
 		cmocka_unit_test(maps_below_a_dropped_one_are_not_found),
+		cmocka_unit_test(maps_after_dropped_ones_are_found),
 		cmocka_unit_test(a_fork_and_a_change_cost_only_the_change),
 		cmocka_unit_test(all_processes_share_one_limit),
 		cmocka_unit_test(maps_of_a_family_leave_room_to_others),
