@@ -56,7 +56,8 @@ static bool dotnet_port_in_own_tmp(pid_t pid)
 		 (unsigned long long)start);
 	AUTO_CLOSE int fd = -1;
 
-	return !resolve_own(0, path, &fd) && !fstat(fd, &st) && S_ISSOCK(st.st_mode) && st.st_uid == status.uid;
+	return !resolve_own(0, path, &fd) && !fstat(fd, &st) && S_ISSOCK(st.st_mode) &&
+	       st.st_uid == status.uid;
 }
 
 /* Most processes have no .NET, and one search is cheaper than parsing the lines. */
