@@ -96,20 +96,25 @@ static void room_count_all(struct images *im)
 }
 
 /* Finds the process whose sources take the most, without those of one image. */
-static bool room_greediest(struct images *im, uint32_t except, int32_t *ret_pid)
+static bool room_greediest(struct images *im, uint32_t except, int32_t *ret_pid, uint32_t *ret_kib)
 {
 	uint32_t most = 0;
 
 	room_count_all(im);
+	const struct images_source *kept = &im->sources.v[except];
+
 	for (size_t i = 0; i < im->held.len; i++) {
 		const struct images_source *s = &im->sources.v[im->held.v[i]];
 		uint32_t kib = *hashmap_get(&im->held_kib, (uint32_t)s->held_for);
 
+		if (s->held_for == kept->held_for)
+			kib -= (uint32_t)(kept->held_bytes >> 10);
 		if (im->held.v[i] != except && kib > most) {
 			most = kib;
 			*ret_pid = s->held_for;
 		}
 	}
+	*ret_kib = most;
 	return most > 0;
 }
 
@@ -181,10 +186,11 @@ bool images_make_room(struct images *im, uint32_t except)
 {
 	uint64_t trimmed_ns = 0;
 	int32_t pid;
+	uint32_t kib;
 
-	if (!room_greediest(im, except, &pid))
+	if (!room_greediest(im, except, &pid, &kib))
 		return false;
-	uint64_t bytes = (uint64_t)*hashmap_get(&im->held_kib, (uint32_t)pid) << 10 >> 1;
+	uint64_t bytes = (uint64_t)kib << 10 >> 1;
 
 	/* If half is free, only one very large image needs room, so it pays for it. */
 	if (!room_is_short(im) && !room_work(bytes))
