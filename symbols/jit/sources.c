@@ -348,6 +348,7 @@ static int jit_load_capture(struct jit_sources *s, struct jit_sources_process *p
 	p->damage.n[JIT_CAPTURES_CUT] += file->cut;
 	p->damage.n[JIT_CAPTURE_BAD_LINES] += file->bad_lines;
 	*ret_ns_pid = file->ns_pid;
+	free(p->file); /* of a load that found too little memory */
 	p->file = TAKE_PTR(file);
 	return r == -ENOMEM ? r : 0;
 }
