@@ -1,8 +1,8 @@
 #include "symbols/symbolizer.h"
-#include "symbols/jit/users.h"
 
 #include "base/log.h"
 #include "container/memory_left.h"
+#include "symbols/jit/users.h"
 #include "symbols/store/store_read.h"
 #include "symbols/symbolizer_impl.h"
 

@@ -288,7 +288,6 @@ static bool take_bytes(struct reading *r, size_t n)
  */
 static int read_text(int fd, struct reading *r, struct perfmap_stats *stats)
 {
-
 	while (r->at < r->end && r->len < r->cap) {
 		/* No line ends in a hole. */
 		uint64_t data = r->skipping ? holes_next_data(fd, r->at) : r->at;

@@ -31,8 +31,8 @@ int store_text_hex(char **p, uint64_t *ret_x);
 int store_text_name(char *p, size_t *ret_len);
 
 /*
- * Writes a field and a blank; "-" for NULL or "". Blanks and bytes that printable_copy would escape
- * become "_".
+ * Writes a field and a blank; "-" for NULL or "". Blanks become "_". If printable_copy would escape
+ * something, so do those bytes and all that are not ASCII.
  */
 void store_text_put_field(struct outbuf *out, const char *text);
 
