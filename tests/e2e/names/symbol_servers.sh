@@ -218,7 +218,7 @@ import sys
 whole, build_id = open("lib/shop.so", "rb").read(), bytes.fromhex(sys.argv[1])
 for i in range(100):
     with open(f"many/{i}.so", "wb") as f:
-        f.write(whole.replace(build_id, build_id[:18] + bytes([1, i])))
+        f.write(whole.replace(build_id, build_id[:18] + bytes([build_id[18] ^ 1, i])))
 PYTHON
 (ulimit -n 40 && fetch --symbol-server "$SYMBOL_SERVER/ssqp" many/*.so lib/shop.so) || fail "many: exit $?: $(cat err)"
 [ "$(grep -c '^absent ' out)" = 100 ] && grep -q '^fetched .*shop.so' out || fail "many: $(cat out)"
