@@ -4,6 +4,7 @@
 #
 # Rows with the same program and start share one process, and rows that also have the same recording share that. Groups run
 # beside each other, except those with a row that measures. Each row prints one line: ok, FAIL, skip or n/a, with its seconds.
+# The logs of failed rows come last, where tests/run shows them.
 
 PROMISES_DIR=$TESTS/dotnet/promises
 declare -A PROMISES_START=() PROMISES_RECORD=() PROMISES_ROWS=() PROMISES_MODE=() PROMISES_PIDS=()
@@ -127,6 +128,7 @@ promises_leave() { # N: waits until at most N groups run
 promises_verdict() {
 	local ok failed skipped
 	ok=$(grep -c '^ok ' "$T/verdicts") failed=$(grep -c '^FAIL' "$T/verdicts") skipped=$(grep -c '^skip' "$T/verdicts")
+	[ "$failed" = 0 ] || cat "$T/failed"
 	echo "$ok rows ok, $failed failed, $skipped skipped; $SECONDS s"
 	[ "$failed" = 0 ] || fail "$failed rows: $(grep '^FAIL' "$T/verdicts" | sed 's/^FAIL *//' | paste -sd ';')"
 	[ "$skipped" = 0 ] || skip "$skipped rows are skipped: $(grep '^skip' "$T/verdicts" | sed 's/^skip *//' | paste -sd ';')"
@@ -137,7 +139,7 @@ promises_verdict() {
 promises_group() {
 	local row mode record promise
 	PROGRAM=${1% *} START=${1#* } PID='' APP='' COMMAND=()
-	PROMISES_ALL=$T/verdicts
+	PROMISES_ALL=$T/verdicts PROMISES_FAILED=$T/failed
 	PROMISES_LEFT=()
 	while read -r row; do
 		[ -z "$row" ] || PROMISES_LEFT+=("$row")
@@ -184,11 +186,14 @@ promises_report() { # STATUS SECONDS ROW LOG
 	78) verdict='n/a ' ;;
 	esac
 	line="$verdict $PROGRAM $START $3"
-	[ "$1" != 77 ] || line+=": $(tail -n 1 "$4")"
+	[ "$verdict" != skip ] && [ "$verdict" != FAIL ] || line+=": $(tail -n 1 "$4")"
 	echo "$line ($2 s)" >&3
 	echo "$line" >>"$PROMISES_ALL"
-	[ "$verdict" = FAIL ] || grep -v '^try ' "$4" | tail -n 6 | sed 's/^/     | /' >&3
-	[ "$verdict" != FAIL ] || tail -n 40 "$4" | sed 's/^/     | /' >&3
+	if [ "$verdict" = FAIL ]; then
+		{ echo "$line" && tail -n 40 "$4" | sed 's/^/     | /'; } >>"$PROMISES_FAILED"
+	else
+		grep -v '^try ' "$4" | tail -n 6 | sed 's/^/     | /' >&3
+	fi
 }
 
 # In a subshell: makes the recording, if no row did, and checks the promise.
