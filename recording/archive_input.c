@@ -25,7 +25,7 @@
 enum input_step { INPUT_MORE, INPUT_ENDED, INPUT_WRONG };
 
 struct packing {
-	const char *magic;
+	const char *packer, *magic;
 	size_t magic_bytes;
 	int (*begin)(struct archive_input *in); /* begins a stream: 0 or -ENOMEM */
 	/* Unpacks: enum input_step, -ENOMEM, -E2BIG. */
@@ -36,7 +36,7 @@ struct archive_input {
 	int fd, error;
 	bool begun, inside; /* inside a compressed stream; another one may follow it */
 	enum archive_input_end end;
-	const struct packing *packing; /* NULL: none of packings */
+	const struct packing *packing; /* NULL: not compressed, or by another program */
 	uint64_t packed;
 	uint64_t window_bytes;     /* limit for each window */
 	unsigned char *next, *out; /* in block and unpacked */
@@ -153,11 +153,39 @@ static int xz_run(struct archive_input *in)
 	}
 }
 
-static const struct packing gzip = {"\x1f\x8b", 2, gzip_begin, gzip_run};
-static const struct packing zstd = {"\x28\xb5\x2f\xfd", 4, zstd_begin, zstd_run};
-static const struct packing xz = {"\xfd"
+static const struct packing gzip = {"gzip", "\x1f\x8b", 2, gzip_begin, gzip_run};
+static const struct packing zstd = {"zstd", "\x28\xb5\x2f\xfd", 4, zstd_begin, zstd_run};
+static const struct packing xz = {"xz",
+				  "\xfd"
 				  "7zXZ",
 				  6, xz_begin, xz_run};
+
+/* zstd has also frames without content; pzstd begins with one. */
+static bool input_is_skippable(const unsigned char *bytes, size_t len)
+{
+	return len >= 4 && *bytes >> 4 == 5 && !memcmp(bytes + 1, "\x2a\x4d\x18", 3);
+}
+
+/* Returns the packing of a stream that begins with these bytes, or NULL. */
+static const struct packing *input_packing(const unsigned char *bytes, size_t len)
+{
+	static const struct packing *const packings[] = {&gzip, &zstd, &xz};
+
+	if (input_is_skippable(bytes, len))
+		return &zstd;
+	for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++)
+		if (len >= packings[i]->magic_bytes &&
+		    !memcmp(bytes, packings[i]->magic, packings[i]->magic_bytes))
+			return packings[i];
+	return NULL;
+}
+
+const char *archive_input_packer(const unsigned char *bytes, size_t len)
+{
+	const struct packing *p = input_packing(bytes, len);
+
+	return p ? p->packer : NULL;
+}
 
 int archive_input_new(int fd, struct archive_input **ret_in)
 {
@@ -201,18 +229,12 @@ static int input_fill(struct archive_input *in)
 	return 0;
 }
 
-static bool input_has_magic(const struct archive_input *in, const struct packing *p)
-{
-	return in->rest >= p->magic_bytes && !memcmp(in->next, p->magic, p->magic_bytes);
-}
-
-/* Whether another stream begins here, perhaps a cut one; zstd has also frames without content. */
+/* Whether another stream begins here, perhaps a cut one. */
 static bool input_next_stream(const struct archive_input *in)
 {
 	const struct packing *p = in->packing;
 
-	if (p == &zstd && in->rest >= 4 && *in->next >> 4 == 5 &&
-	    !memcmp(in->next + 1, "\x2a\x4d\x18", 3))
+	if (p == &zstd && input_is_skippable(in->next, in->rest))
 		return true;
 	return in->rest &&
 	       !memcmp(in->next, p->magic, in->rest < p->magic_bytes ? in->rest : p->magic_bytes);
@@ -277,17 +299,6 @@ static ssize_t input_next_block(struct archive_input *in, const void **ret_bytes
 	return len;
 }
 
-static void input_find_packing(struct archive_input *in)
-{
-	static const struct packing *const packings[] = {&gzip, &zstd, &xz};
-
-	for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++)
-		if (input_has_magic(in, packings[i]))
-			in->packing = packings[i];
-	in->window_bytes = memory_left() / INPUT_MEMORY_PART;
-	in->begun = true;
-}
-
 ssize_t archive_input_next(struct archive_input *in, const void **ret_bytes)
 {
 	if (in->end != ARCHIVE_INPUT_GOES_ON)
@@ -298,8 +309,11 @@ ssize_t archive_input_next(struct archive_input *in, const void **ret_bytes)
 		if (r)
 			return r;
 	}
-	if (!in->begun)
-		input_find_packing(in);
+	if (!in->begun) {
+		in->packing = input_packing(in->next, in->rest);
+		in->window_bytes = memory_left() / INPUT_MEMORY_PART;
+		in->begun = true;
+	}
 	return in->packing ? input_next_unpacked(in, ret_bytes) : input_next_block(in, ret_bytes);
 }
 

@@ -31,6 +31,12 @@ ssize_t archive_input_next(struct archive_input *in, const void **ret_bytes);
 
 enum archive_input_end archive_input_end(const struct archive_input *in);
 
+/*
+ * Returns the program that unpacks a file with these first bytes: "gzip", "zstd" or "xz"; NULL:
+ * none of them. The name is static.
+ */
+const char *archive_input_packer(const unsigned char *bytes, size_t len);
+
 /* Returns how many bytes of the file were read. */
 uint64_t archive_input_packed(const struct archive_input *in);
 

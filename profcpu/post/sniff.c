@@ -1,5 +1,6 @@
 #include "profcpu/post/sniff.h"
 
+#include "recording/archive_input.h"
 #include "recording/perfdata_format.h"
 
 #include <ctype.h>
@@ -47,21 +48,10 @@ static ssize_t sniff_peek(int fd, void *buf, size_t len)
 /* The program for this compression; NULL: not compressed. */
 static const char *sniff_packer(const unsigned char *m, size_t n)
 {
-	static const struct {
-		const char *packer, *magic;
-		size_t len;
-	} packers[] = {
-		{"gzip", "\x1f\x8b", 2},
-		{"zstd", "\x28\xb5\x2f\xfd", 4},
-		{"xz",
-		 "\xfd"
-		 "7zXZ",
-		 6},
-	};
+	const char *packer = archive_input_packer(m, n);
 
-	for (size_t i = 0; i < sizeof(packers) / sizeof(packers[0]); i++)
-		if (n >= packers[i].len && !memcmp(m, packers[i].magic, packers[i].len))
-			return packers[i].packer;
+	if (packer)
+		return packer;
 	return n >= 10 && !memcmp(m, "BZh", 3) && !memcmp(m + 4, "1AY&SY", 6) ? "bzip2" : NULL;
 }
 

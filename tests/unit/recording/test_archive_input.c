@@ -163,6 +163,28 @@ static void streams_in_sequence_are_read_as_one(void **state)
 	}
 }
 
+/* As pzstd writes them. */
+static void zstd_may_begin_with_a_frame_without_content(void **state)
+{
+	static const unsigned char skipped[] = {0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4};
+	size_t unpacked;
+	int r;
+
+	(void)state;
+	len = 0;
+	put(skipped, sizeof(skipped));
+	put_zstd(one, SMALL_LOG);
+	assert_int_equal(read_input(len, &unpacked, &r), ARCHIVE_INPUT_WHOLE);
+	assert_int_equal(unpacked, strlen(one));
+	assert_string_equal(archive_input_packer(bytes, len), "zstd");
+	assert_string_equal(archive_input_packer(bytes + sizeof(skipped), 4), "zstd");
+	assert_null(archive_input_packer(bytes, 3));
+	/* No format that is not known comes after it. */
+	bytes[sizeof(skipped)]--;
+	assert_int_equal(read_input(len, &unpacked, &r), ARCHIVE_INPUT_WHOLE);
+	assert_int_equal(unpacked, 0);
+}
+
 static void zeros_between_xz_streams_may_be_many(void **state)
 {
 	size_t unpacked;
@@ -271,6 +293,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(streams_in_sequence_are_read_as_one),
+		cmocka_unit_test(zstd_may_begin_with_a_frame_without_content),
 		cmocka_unit_test(zeros_between_xz_streams_may_be_many),
 		cmocka_unit_test(a_window_beyond_the_memory_is_refused),
 		cmocka_unit_test(no_frame_of_an_old_format_is_unpacked),
