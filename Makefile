@@ -105,7 +105,7 @@ $(addprefix $(B)/unit/,recording/test_archive_input recording/test_perfdata_merg
 $(B)/unit/container/test_opener_nobody: override LDFLAGS += -Wl,--wrap=rights_read
 
 # In these tests, a process or a file does not answer.
-$(B)/unit/symbols/jit/test_perfmap: override LDFLAGS += -Wl,--wrap=holes_next_data
+$(B)/unit/symbols/jit/test_perfmap: override LDFLAGS += -Wl,--wrap=holes_next_data -Wl,--wrap=holes_data_bytes
 $(B)/unit/container/test_process_list: override LDFLAGS += -Wl,--wrap=proc_status
 $(B)/unit/sampler/test_start: override LDFLAGS += -Wl,--wrap=targets_threads
 

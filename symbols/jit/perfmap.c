@@ -330,8 +330,10 @@ int perfmap_load(int fd, uint64_t memory_max, struct symbol_provider **ret_map,
 
 	if (bytes > memory_max / 2) {
 		text.cap = memory_max / 2;
-		/* The end of a file may be one hole. */
-		if (holes_data_bytes(fd, bytes) > text.cap)
+		/* The end of a file may be one hole. If there is no answer, it counts as text. */
+		uint64_t data = holes_data_bytes(fd, bytes);
+
+		if (!data || data > text.cap)
 			text.at = bytes - text.cap;
 	}
 	stats.cut_bytes = text.at;

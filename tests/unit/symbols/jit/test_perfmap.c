@@ -20,10 +20,16 @@ static struct perfmap_stats stats;
 static bool no_answer;
 
 __typeof__(holes_next_data) __real_holes_next_data, __wrap_holes_next_data;
+__typeof__(holes_data_bytes) __real_holes_data_bytes, __wrap_holes_data_bytes;
 
 uint64_t __wrap_holes_next_data(int fd, uint64_t at)
 {
 	return no_answer ? UINT64_MAX : __real_holes_next_data(fd, at);
+}
+
+uint64_t __wrap_holes_data_bytes(int fd, uint64_t bytes)
+{
+	return no_answer ? 0 : __real_holes_data_bytes(fd, bytes);
 }
 
 static struct symbol_provider *parse(const char *text, size_t len)
@@ -288,6 +294,24 @@ static void holes_of_a_file_are_not_kept(void **state)
 	close(fd);
 }
 
+/* The newest lines are at the end. */
+static void a_large_map_without_an_answer_about_holes_is_read_from_its_end(void **state)
+{
+	int fd = memfd_create("perfmap", MFD_CLOEXEC);
+	struct symbol_provider *map = NULL;
+
+	(void)state;
+	for (int i = 1; i <= 1000; i++)
+		assert_true(dprintf(fd, "%x 10 method %d\n", i << 8, i) > 0);
+	no_answer = true;
+	assert_int_equal(perfmap_load(fd, (uint64_t)16 << 10, &map, &stats, NULL), 0);
+	no_answer = false;
+	assert_name(map, 1000 << 8, "method 1000");
+	assert_name(map, 1 << 8, NULL);
+	symbol_provider_free(map);
+	close(fd);
+}
+
 /* As for a file that its writer keeps locked. */
 static void text_after_holes_that_are_not_found_is_counted(void **state)
 {
@@ -415,6 +439,7 @@ int main(void)
 		cmocka_unit_test(monstrous_lines_are_skipped),
 		cmocka_unit_test(a_file_is_read_up_to_its_size_at_the_start),
 		cmocka_unit_test(holes_of_a_file_are_not_kept),
+		cmocka_unit_test(a_large_map_without_an_answer_about_holes_is_read_from_its_end),
 		cmocka_unit_test(text_after_holes_that_are_not_found_is_counted),
 		cmocka_unit_test(with_little_memory_the_end_of_a_file_is_read),
 		cmocka_unit_test(cutting_equals_painting),
