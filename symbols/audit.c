@@ -294,6 +294,7 @@ static enum audit_reason audit_image_reason(const struct audit_work *w,
 		[IMAGE_REASON_FILE_SYSTEM] = AUDIT_FILE_SYSTEM,
 		[IMAGE_REASON_MEMORY] = AUDIT_MEMORY,
 		[IMAGE_REASON_NO_ANSWER] = AUDIT_NO_ANSWER,
+		[IMAGE_REASON_TOO_LARGE] = AUDIT_TOO_LARGE,
 	};
 	bool is_stripped = audit_stripped(w->in->lookup_cache, image);
 

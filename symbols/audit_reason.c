@@ -47,6 +47,9 @@ static const struct audit_words {
 			     "its file system, then `profcpu postprocess DIR`"},
 	[AUDIT_UNREADABLE] = {"unreadable", "its file is damaged or cannot be read",
 			      "replace it with an intact copy, then `profcpu postprocess DIR`"},
+	[AUDIT_TOO_LARGE] = {"too-large", "its file, or a table in it, is too large to be read",
+			     "move its debug information to another file (objcopy "
+			     "--only-keep-debug, strip -g), then `profcpu postprocess DIR`"},
 	[AUDIT_MEMORY] = {"memory", "its symbols need more memory than is left for symbols",
 			  "`profcpu postprocess DIR` with more memory"},
 	[AUDIT_NO_FORMAT] = {"no-format", "its file is neither an ELF file nor a .NET image", NULL},

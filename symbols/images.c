@@ -399,6 +399,9 @@ static enum image_reason images_reason_not_found(int error)
 		return IMAGE_REASON_FILE_SYSTEM;
 	case -ETIME:
 		return IMAGE_REASON_NO_ANSWER;
+	case -EFBIG:
+	case -E2BIG:
+		return IMAGE_REASON_TOO_LARGE;
 	default:
 		return IMAGE_REASON_GONE;
 	}
@@ -408,7 +411,7 @@ static enum image_reason images_reason_not_found(int error)
 static enum image_reason images_reason_unread(int error)
 {
 	return error == -ESTALE || error == -EACCES || error == -ENOENT || error == -EXDEV ||
-			       error == -ETIME
+			       error == -ETIME || error == -EFBIG || error == -E2BIG
 		       ? images_reason_not_found(error)
 		       : IMAGE_REASON_UNREADABLE;
 }

@@ -19,7 +19,7 @@
 /* Tolerated difference between the clock of files and the recording's, which may be long */
 #define CLOCKS_APART_NS (2 * NS_PER_S)
 
-/* Whether an open file is the mapped one. Returns 0, -ESTALE (it is not) or -ENOMEM. */
+/* Whether an open file is the mapped one. 0, -ESTALE (it is not), -EFBIG (unknown) or -ENOMEM. */
 static int is_same_file(const struct image_key *key, int fd)
 {
 	struct build_id id;
@@ -30,6 +30,8 @@ static int is_same_file(const struct image_key *key, int fd)
 
 		if (r == -ENOMEM)
 			return r;
+		if (r == -E2BIG)
+			return -EFBIG;
 		/* A file without a build id is not the mapped one. */
 		return !r && id.len && id.len <= key->build_id.len &&
 				       !memcmp(id.bytes, key->build_id.bytes, id.len)
@@ -227,7 +229,7 @@ static bool is_regular(int fd)
 int image_file_find(const struct image_file_place *p, const struct image_key *key, const char *path,
 		    int *ret_fd)
 {
-	bool denied = false, skipped = false, no_answer = false;
+	bool denied = false, skipped = false, no_answer = false, too_large = false;
 	int r = -ENOENT;
 
 	for (int i = 0; i < STEPS; i++) {
@@ -245,6 +247,7 @@ int image_file_find(const struct image_file_place *p, const struct image_key *ke
 			  (error == -EACCES || error == -EPERM);
 		skipped |= error == -EXDEV && !is_foreign;
 		no_answer |= error == -ETIME && !is_foreign;
+		too_large |= error == -E2BIG && !is_foreign;
 		if (error || !is_regular(fd))
 			continue;
 		/* Ignore a file that the process may not have been able to read. */
@@ -255,14 +258,18 @@ int image_file_find(const struct image_file_place *p, const struct image_key *ke
 			r = is_exact(p, key, path, fd);
 		if (!r)
 			*ret_fd = TAKE_FD(fd);
-		if (r != -ESTALE)
+		if (r != -ESTALE && r != -EFBIG)
 			return r;
 		/* Another file at that path of our root says nothing about the target's. */
 		if (is_foreign)
 			r = before;
 	}
 	if (r == -ENOENT)
-		r = no_answer ? -ETIME : skipped ? -EXDEV : denied ? -EACCES : r;
+		r = no_answer   ? -ETIME
+		    : skipped   ? -EXDEV
+		    : denied    ? -EACCES
+		    : too_large ? -EFBIG
+				: r;
 	return r;
 }
 

@@ -43,7 +43,7 @@ struct image_file_place {
  *
  * Returns 0, -ENOENT, -ENOMEM or one of these errors. -ESTALE: another file is there now. -EACCES:
  * access to the file, or to its place, is denied. -EXDEV: its file system may not answer. -ETIME:
- * the lookup of its path did not end.
+ * the lookup of its path did not end. -EFBIG: it, or its table of sections, is over a limit.
  */
 int image_file_find(const struct image_file_place *p, const struct image_key *key, const char *path,
 		    int *ret_fd);

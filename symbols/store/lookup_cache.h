@@ -41,6 +41,7 @@ enum image_reason {
 	IMAGE_REASON_MEMORY,       /* too little memory is left for its symbols */
 	IMAGE_REASON_NO_ANSWER,    /* the lookup of its path did not end */
 	IMAGE_REASON_DEBUG_DENIED, /* stripped, and access to its debug file is denied */
+	IMAGE_REASON_TOO_LARGE,    /* it, or a table in it, is over a limit */
 	IMAGE_REASONS,
 };
 

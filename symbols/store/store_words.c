@@ -23,6 +23,7 @@ static const char *const store_reasons[IMAGE_REASONS] = {
 	[IMAGE_REASON_MEMORY] = "memory",
 	[IMAGE_REASON_NO_ANSWER] = "no-answer",
 	[IMAGE_REASON_DEBUG_DENIED] = "debug-denied",
+	[IMAGE_REASON_TOO_LARGE] = "too-large",
 };
 
 const char *store_word_kind(enum image_kind kind)

@@ -6,8 +6,10 @@
 #include "container/proc.h"
 #include "elf/elf_file.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -227,6 +229,34 @@ static void an_unknown_process_gets_no_private_file_but_its_own(void **state)
 	assert_int_equal(find(&place), st.st_ino);
 }
 
+static void a_file_over_a_limit_is_told_from_a_missing_one(void **state)
+{
+	struct image_file_place place = living();
+	struct image_key any = {.build_id = key.build_id};
+	Elf64_Ehdr header = {.e_shoff = sizeof(header), .e_shentsize = sizeof(Elf64_Shdr)};
+	Elf64_Shdr sections = {.sh_size = (uint64_t)1 << 30};
+	char large[PATH_MAX];
+	int found, fd;
+
+	(void)state;
+	memcpy(header.e_ident, ELFMAG, SELFMAG);
+	header.e_ident[EI_CLASS] = ELFCLASS64;
+	header.e_ident[EI_DATA] = ELFDATA2LSB;
+	header.e_ident[EI_VERSION] = EV_CURRENT;
+	snprintf(large, sizeof(large), "%s/large", dir);
+	fd = open(large, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
+	assert_int_equal(write(fd, &sections, sizeof(sections)), sizeof(sections));
+	place.end = place.start; /* the file is not mapped */
+	assert_int_equal(image_file_find(&place, &any, large, &found), -EFBIG);
+	any.build_id.len = 0;
+	assert_int_equal(ftruncate(fd, (off_t)IMAGE_FILE_BYTES_MAX + 1), 0);
+	assert_int_equal(image_file_find(&place, &any, large, &found), -EFBIG);
+	close(fd);
+	unlink(large);
+	assert_int_equal(image_file_find(&place, &any, large, &found), -ENOENT);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -235,6 +265,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_differs_from_the_mapping_is_refused),
 		cmocka_unit_test(a_file_newer_than_the_mapping_of_an_ended_process_is_refused),
 		cmocka_unit_test(an_unknown_process_gets_no_private_file_but_its_own),
+		cmocka_unit_test(a_file_over_a_limit_is_told_from_a_missing_one),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
