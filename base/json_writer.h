@@ -33,10 +33,20 @@ struct json_writer json_put_array(struct json_writer *w, const char *key);
 /* Ends an object, an array or the document, which gets a newline. */
 void json_put_end(const struct json_writer *w);
 
-/* Write one value. key is NULL in an array. A text of NULL is null. */
+/* Write one value. key is NULL in an array, or a text of any bytes. A text of NULL is null. */
 void json_put_u64(struct json_writer *w, const char *key, uint64_t x);
-void json_put_i32(struct json_writer *w, const char *key, int32_t x);
+void json_put_i64(struct json_writer *w, const char *key, int64_t x);
 void json_put_bool(struct json_writer *w, const char *key, bool x);
 void json_put_text(struct json_writer *w, const char *key, const char *text);
+void json_put_chars(struct json_writer *w, const char *key, const char *text, size_t len);
+
+/*
+ * Writes a number that reads back equal. digits: 17 for a double, 9 for a float. JSON has no word
+ * for numbers that are not finite, so these are the texts "NaN", "Infinity" and "-Infinity".
+ */
+void json_put_f64(struct json_writer *w, const char *key, double x, int digits);
+
+/* Writes bytes as the text "0x" and two digits for each. */
+void json_put_hex(struct json_writer *w, const char *key, const void *bytes, size_t len);
 
 #endif

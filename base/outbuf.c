@@ -174,11 +174,25 @@ static void outbuf_json_escape(struct outbuf *o, uint32_t x)
 		outbuf_printf(o, "\\u%04x\\u%04x", 0xd7c0 + (x >> 10), 0xdc00 + (x & 0x3ff));
 }
 
+/* Characters that stay as they are; most texts have no others. */
+static bool json_is_plain(unsigned char c)
+{
+	return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+}
+
 void outbuf_json(struct outbuf *o, const char *text, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)text;
 
 	for (size_t i = 0; i < len;) {
+		size_t plain = i;
+
+		while (plain < len && json_is_plain(p[plain]))
+			plain++;
+		outbuf_put(o, p + i, plain - i);
+		i = plain;
+		if (i == len)
+			break;
 		size_t n = utf8_len(p + i, len - i);
 
 		if (!n)

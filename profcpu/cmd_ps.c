@@ -29,9 +29,9 @@ static void ps_print_json(struct outbuf *out, const struct process_list *list,
 		struct json_writer item = json_put_object(&processes, NULL);
 
 		process_user_name(t, &options->users, user);
-		json_put_i32(&item, "pid", t->pid);
-		json_put_i32(&item, "ns_pid", t->ns_pid);
-		json_put_i32(&item, "ppid", t->ppid);
+		json_put_i64(&item, "pid", t->pid);
+		json_put_i64(&item, "ns_pid", t->ns_pid);
+		json_put_i64(&item, "ppid", t->ppid);
 		json_put_u64(&item, "uid", t->uid);
 		json_put_text(&item, "user", user);
 		json_put_text(&item, "command", t->comm);

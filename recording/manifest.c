@@ -102,7 +102,7 @@ static void write_field(struct json_writer *w, const struct field *f, const void
 			json_put_text(w, f->key, text ? text : "");
 		break;
 	case FIELD_INT:
-		json_put_i32(w, f->key, *(const int *)at);
+		json_put_i64(w, f->key, *(const int *)at);
 		break;
 	case FIELD_U32:
 		json_put_u64(w, f->key, *(const uint32_t *)at);

@@ -63,7 +63,7 @@ static void json_who(struct json_writer *p, const struct audit_group *g)
 		json_put_text(p, "path", g->path);
 		json_build_id(p, &g->build_id);
 	} else {
-		json_put_i32(p, "pid", g->pid);
+		json_put_i64(p, "pid", g->pid);
 		json_put_text(p, "command", g->comm);
 	}
 }
@@ -144,9 +144,9 @@ static void json_processes(struct json_writer *p, const struct audit *audit)
 
 		struct json_writer item = json_put_object(&list, NULL);
 
-		json_put_i32(&item, "pid", process->pid);
+		json_put_i64(&item, "pid", process->pid);
 		if (process->ns_pid)
-			json_put_i32(&item, "ns_pid", process->ns_pid);
+			json_put_i64(&item, "ns_pid", process->ns_pid);
 		json_put_text(&item, "command", process->comm);
 		json_put_bool(&item, "dotnet", process->is_dotnet);
 		json_put_text(&item, "version", process->version);

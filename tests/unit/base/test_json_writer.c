@@ -19,7 +19,7 @@ static struct outbuf document(int lines)
 	struct json_writer item = json_put_object(&list, NULL);
 
 	json_put_u64(&item, "most", UINT64_MAX);
-	json_put_i32(&item, "least", INT32_MIN);
+	json_put_i64(&item, "least", INT32_MIN);
 	json_put_end(&item);
 	json_put_bool(&list, NULL, false);
 	json_put_end(&list);
