@@ -1,54 +1,15 @@
-#include "dotnet/eventpipe/nettrace.h"
-
-#include "base/arena.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/hashmap.h"
-#include "base/vec.h"
+#include "dotnet/eventpipe/event_table.h"
+#include "dotnet/eventpipe/nettrace_impl.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NETTRACE_VERSION 4
-#define NETTRACE_TYPE_MAX 64 /* bytes of the type name of an object */
-#define NETTRACE_TRACE_BYTES 48
-/* Internal result: the buffer ends within an object. No listener returns this value. */
-#define NETTRACE_MORE INT_MIN
-
-/* Tags of FastSerialization. */
-enum {
-	TAG_NULL = 1,
-	TAG_BEGIN = 5,
-	TAG_END = 6,
-};
-
-static const char nettrace_head[] = "Nettrace\x14\0\0\0!FastSerialization.1";
-
-struct nettrace_place {
-	size_t at, bytes; /* in stack_bytes */
-};
-
-struct nettrace {
-	struct nettrace_listener listener;
-	VEC(unsigned char) in; /* bytes received, including those consumed */
-	size_t taken;          /* bytes of it consumed */
-	uint64_t stream_at;    /* offset of in.v[0] in the stream */
-	bool begun, ended;
-	int error;
-	struct parse_error why;
-	struct nettrace_trace trace;
-	struct arena text; /* names of the kinds */
-	VEC(struct nettrace_kind) kinds;
-	struct hashmap kind_by_id;
-	VEC(unsigned char) stack_bytes;
-	VEC(struct nettrace_place) stacks;
-	struct hashmap stack_by_id;
-	struct hashmap sequences; /* last number of each capturing thread */
-	struct nettrace_stats stats;
-	uint64_t counted; /* bytes in listener.memory */
-};
+/* Stream headers: of version 3, of 4 and 5, and of 6 up to its version. */
+static const char head_v3[] = "\x14\0\0\0!FastSerialization.1";
+static const char head_v4[] = "Nettrace\x14\0\0\0!FastSerialization.1";
+static const char head_v6[] = "Nettrace\0\0\0";
 
 int nettrace_new(const struct nettrace_listener *listener, struct nettrace **ret_trace)
 {
@@ -61,6 +22,13 @@ int nettrace_new(const struct nettrace_listener *listener, struct nettrace **ret
 	return 0;
 }
 
+static void rows_free(struct nettrace_rows *rows)
+{
+	vec_free(&rows->bytes);
+	vec_free(&rows->places);
+	hashmap_free(&rows->by_id);
+}
+
 void nettrace_free(struct nettrace *n)
 {
 	if (!n)
@@ -69,9 +37,10 @@ void nettrace_free(struct nettrace *n)
 	arena_free(&n->text);
 	vec_free(&n->kinds);
 	hashmap_free(&n->kind_by_id);
-	vec_free(&n->stack_bytes);
-	vec_free(&n->stacks);
-	hashmap_free(&n->stack_by_id);
+	rows_free(&n->stacks);
+	rows_free(&n->labels);
+	vec_free(&n->threads);
+	hashmap_free(&n->thread_by_index);
 	hashmap_free(&n->sequences);
 	share_release(n->listener.memory, &n->counted);
 	free(n);
@@ -87,18 +56,22 @@ struct nettrace_stats nettrace_stats(const struct nettrace *n)
 	return n->stats;
 }
 
-static int nettrace_fail(struct nettrace *n, int code, const char *what, size_t at)
+int nettrace_fail(struct nettrace *n, int code, const char *what, size_t at)
 {
 	return parse_fail(&n->why, code, what, n->stream_at + n->taken + at);
 }
 
-/* Counts the memory that is kept. */
-static int nettrace_count_memory(struct nettrace *n)
+static size_t rows_bytes(const struct nettrace_rows *rows)
+{
+	return vec_bytes(&rows->bytes) + vec_bytes(&rows->places) + hashmap_bytes(&rows->by_id);
+}
+
+int nettrace_count_memory(struct nettrace *n)
 {
 	size_t bytes = vec_bytes(&n->in) + n->text.total_bytes + vec_bytes(&n->kinds) +
-		       hashmap_bytes(&n->kind_by_id) + vec_bytes(&n->stack_bytes) +
-		       vec_bytes(&n->stacks) + hashmap_bytes(&n->stack_by_id) +
-		       hashmap_bytes(&n->sequences);
+		       hashmap_bytes(&n->kind_by_id) + rows_bytes(&n->stacks) +
+		       rows_bytes(&n->labels) + vec_bytes(&n->threads) +
+		       hashmap_bytes(&n->thread_by_index) + hashmap_bytes(&n->sequences);
 
 	return share_count(n->listener.memory, &n->counted, bytes)
 		       ? nettrace_fail(n, -ENOMEM, "too little memory is left for its events", 0)
@@ -112,54 +85,78 @@ static uint64_t nettrace_ns(const struct nettrace *n, uint64_t ticks)
 	return (uint64_t)((unsigned __int128)ticks * NS_PER_S / n->trace.ticks_per_second);
 }
 
-static int nettrace_take_trace(struct nettrace *n, const unsigned char *body)
+int nettrace_take_trace(struct nettrace *n, const struct nettrace_trace *trace)
 {
-	struct reader r = reader_of(body, NETTRACE_TRACE_BYTES);
-	struct nettrace_trace t = {0};
+	unsigned version = n->trace.version;
 
-	for (int i = 0; i < 8; i++)
-		t.utc[i] = reader_u16(&r);
-	t.sync_ticks = reader_u64(&r);
-	t.ticks_per_second = reader_u64(&r);
-	t.pointer_bytes = reader_u32(&r);
-	t.pid = reader_u32(&r);
-	t.cpus = reader_u32(&r);
-	t.sampling_ns = reader_u32(&r);
-	if (!t.ticks_per_second || (t.pointer_bytes != 4 && t.pointer_bytes != 8))
+	if (!trace->ticks_per_second || (trace->pointer_bytes != 4 && trace->pointer_bytes != 8))
 		return nettrace_fail(n, -EBADMSG,
 				     "the trace has an invalid clock frequency or pointer size", 0);
-	n->trace = t;
-	return n->listener.trace ? n->listener.trace(n->listener.ctx, &t) : 0;
+	n->trace = *trace;
+	n->trace.version = version;
+	return n->listener.trace ? n->listener.trace(n->listener.ctx, &n->trace) : 0;
 }
 
-static int nettrace_add_kind(struct nettrace *n, const struct nettrace_blob *blob, size_t at)
+/* Adds the fields of a layout to a kind whose own description has none. 0; -ENOMEM. */
+static int kind_fields_of_table(struct nettrace_kind_parts *parts)
 {
-	struct outbuf text = outbuf_to(-1);
-	struct nettrace_kind kind;
-	size_t provider, name;
-	int r = nettrace_kind_parse(blob->payload, blob->payload_len, &text, &kind, &provider,
-				    &name);
-	char *copy = NULL;
+	const struct nettrace_kind *kind = &parts->kind;
+	const struct event_layout *layout = event_layout_find(parts->text.data + parts->provider,
+							      kind->event_id, kind->version);
 
-	if (!r && (n->kinds.len >= NETTRACE_KINDS_MAX ||
-		   n->text.total_bytes + text.len > NETTRACE_KIND_TEXT_MAX))
-		r = -E2BIG;
-	if (!r && !(copy = arena_alloc_text(&n->text, text.len)))
-		r = -ENOMEM;
-	if (!r) {
-		memcpy(copy, text.data, text.len);
-		kind.provider = copy + provider;
-		kind.name = copy + name;
-		r = vec_push(&n->kinds, kind);
+	if (!layout || parts->fields.v.len)
+		return 0;
+	if (!parts->text.data[parts->name]) {
+		parts->name = parts->text.len;
+		outbuf_str(&parts->text, layout->name);
+		outbuf_char(&parts->text, 0);
 	}
-	if (!r)
-		r = hashmap_put(&n->kind_by_id, kind.metadata_id, (uint32_t)(n->kinds.len - 1));
-	outbuf_close(&text);
-	return r ? nettrace_fail(n, r,
-				 r == -E2BIG ? "the trace has too many kinds of events"
+	event_fields_free(&parts->fields);
+	parts->fields.text = &parts->text;
+	return event_fields_of_layout(&parts->fields, layout->fields);
+}
+
+/* Copies the texts and fields of a kind to where they stay. */
+static int kind_keep(struct nettrace *n, struct nettrace_kind_parts *parts)
+{
+	struct nettrace_kind kind = parts->kind;
+	size_t fields = parts->fields.v.len * sizeof(*parts->fields.v.v);
+
+	if (n->kinds.len >= NETTRACE_KINDS_MAX ||
+	    n->text.total_bytes + parts->text.len + fields > NETTRACE_KIND_TEXT_MAX)
+		return -E2BIG;
+	char *text = arena_alloc_text(&n->text, parts->text.len);
+	void *copy = fields ? arena_alloc(&n->text, fields) : NULL;
+
+	if (!text || (fields && !copy))
+		return -ENOMEM;
+	memcpy(text, parts->text.data, parts->text.len);
+	event_fields_place(&parts->fields, text);
+	if (fields)
+		memcpy(copy, parts->fields.v.v, fields);
+	kind.provider = text + parts->provider;
+	kind.name = text + parts->name;
+	kind.fields = copy;
+	kind.nfields = parts->fields.v.len;
+	return vec_push(&n->kinds, kind);
+}
+
+int nettrace_add_kind(struct nettrace *n, struct nettrace_kind_parts *parts, int error, size_t at)
+{
+	if (!error)
+		error = kind_fields_of_table(parts);
+	if (!error)
+		error = kind_keep(n, parts);
+	if (!error)
+		error = hashmap_put(&n->kind_by_id, parts->kind.metadata_id,
+				    (uint32_t)(n->kinds.len - 1));
+	nettrace_kind_end(parts);
+	return error ? nettrace_fail(n, error,
+				     error == -E2BIG
+					     ? "the trace has too many kinds of events"
 					     : "the description of a kind of event is damaged",
-				 at)
-		 : 0;
+				     at)
+		     : nettrace_count_memory(n);
 }
 
 /* Counts dropped events: the gap in the numbers of a thread. */
@@ -168,6 +165,8 @@ static int nettrace_count(struct nettrace *n, uint64_t thread, uint32_t sequence
 	uint32_t *last;
 	int is_new;
 
+	if (n->trace.version < 4)
+		return 0; /* events have no numbers */
 	if (n->sequences.len >= NETTRACE_THREADS_MAX && !hashmap_get(&n->sequences, thread))
 		return 0;
 	if (hashmap_entry(&n->sequences, thread, sequence, &last, &is_new))
@@ -181,10 +180,86 @@ static int nettrace_count(struct nettrace *n, uint64_t thread, uint32_t sequence
 	return 0;
 }
 
+int nettrace_count_reached(struct nettrace *n, uint64_t thread, uint32_t sequence)
+{
+	const uint32_t *last = hashmap_get(&n->sequences, thread);
+	uint32_t gap = sequence - (last ? *last : 0);
+
+	if (!sequence || gap >= 1u << 31)
+		return 0;
+	n->stats.lost += gap;
+	return (last || n->sequences.len < NETTRACE_THREADS_MAX) &&
+			       hashmap_put(&n->sequences, thread, sequence)
+		       ? -ENOMEM
+		       : 0;
+}
+
+static const unsigned char *rows_get(const struct nettrace_rows *rows, uint32_t id, size_t *ret_len)
+{
+	const uint32_t *place = id ? hashmap_get(&rows->by_id, id) : NULL;
+
+	*ret_len = place ? rows->places.v[*place].bytes : 0;
+	return *ret_len ? rows->bytes.v + rows->places.v[*place].at : NULL;
+}
+
+/* Version 6 has indexes instead of ids. An unknown index stays as it is. */
+static void event_threads(const struct nettrace *n, struct nettrace_event *event)
+{
+	const uint32_t *about, *by;
+
+	event->thread = event->blob.thread;
+	event->capture_thread = event->blob.capture_thread;
+	event->pid = n->trace.pid;
+	if (n->trace.version < 6)
+		return;
+	about = hashmap_get(&n->thread_by_index, event->thread);
+	by = hashmap_get(&n->thread_by_index, event->capture_thread);
+	if (about) {
+		event->thread = n->threads.v[*about].thread;
+		event->pid = n->threads.v[*about].pid;
+	}
+	if (by)
+		event->capture_thread = n->threads.v[*by].thread;
+}
+
+/* Activities are labels, too; further ones can replace what the kind says. */
+static void event_labels(struct nettrace_event *event, struct nettrace_kind *kind)
+{
+	struct reader list = reader_of(event->labels, event->labels_bytes);
+	struct nettrace_label label;
+
+	while (nettrace_label_next(&list, &label)) {
+		switch (label.kind) {
+		case NETTRACE_LABEL_ACTIVITY:
+			memcpy(event->blob.activity, label.bytes, sizeof(event->blob.activity));
+			break;
+		case NETTRACE_LABEL_RELATED_ACTIVITY:
+			memcpy(event->blob.related_activity, label.bytes,
+			       sizeof(event->blob.related_activity));
+			break;
+		case NETTRACE_LABEL_OPCODE:
+			kind->opcode = (uint32_t)label.number;
+			break;
+		case NETTRACE_LABEL_KEYWORDS:
+			kind->keywords = label.number;
+			break;
+		case NETTRACE_LABEL_LEVEL:
+			kind->level = (uint32_t)label.number;
+			break;
+		case NETTRACE_LABEL_VERSION:
+			kind->version = (uint32_t)label.number;
+			break;
+		default:
+			break;
+		}
+	}
+}
+
 static int nettrace_take_event(struct nettrace *n, const struct nettrace_blob *blob)
 {
-	const uint32_t *kind = hashmap_get(&n->kind_by_id, blob->metadata_id), *place;
+	const uint32_t *kind = hashmap_get(&n->kind_by_id, blob->metadata_id);
 	struct nettrace_event event = {.blob = *blob};
+	struct nettrace_kind own;
 
 	n->stats.events++;
 	if (nettrace_count(n, blob->capture_thread, blob->sequence))
@@ -195,20 +270,26 @@ static int nettrace_take_event(struct nettrace *n, const struct nettrace_blob *b
 	}
 	event.kind = &n->kinds.v[*kind];
 	event.time_ns = nettrace_ns(n, blob->ticks);
-	place = blob->stack_id ? hashmap_get(&n->stack_by_id, blob->stack_id) : NULL;
-	if (place && n->stacks.v[*place].bytes) {
-		event.stack = n->stack_bytes.v + n->stacks.v[*place].at;
-		event.stack_bytes = n->stacks.v[*place].bytes;
+	event_threads(n, &event);
+	event.stack = rows_get(&n->stacks, blob->stack_id, &event.stack_bytes);
+	if (blob->stack_len) {
+		event.stack = blob->stack;
+		event.stack_bytes = blob->stack_len;
+	}
+	event.labels = rows_get(&n->labels, blob->labels_id, &event.labels_bytes);
+	if (event.labels) {
+		own = *event.kind;
+		event_labels(&event, &own);
+		event.kind = &own;
 	}
 	return n->listener.event(n->listener.ctx, &event);
 }
 
-static int nettrace_take_blobs(struct nettrace *n, const unsigned char *body, size_t len,
-			       bool metadata)
+int nettrace_take_blobs(struct nettrace *n, const unsigned char *body, size_t len, bool metadata)
 {
 	struct nettrace_blobs blobs;
 	struct nettrace_blob blob;
-	int r = nettrace_blobs_begin(&blobs, body, len);
+	int r = nettrace_blobs_begin(&blobs, body, len, n->trace.version);
 
 	while (!r) {
 		size_t at = blobs.r.pos;
@@ -216,24 +297,51 @@ static int nettrace_take_blobs(struct nettrace *n, const unsigned char *body, si
 
 		if (!more)
 			return nettrace_count_memory(n);
-		if (more < 0)
+		if (more < 0) {
 			r = more;
-		else if (!metadata)
+		} else if (metadata || (n->trace.version < 4 && !blob.metadata_id)) {
+			struct nettrace_kind_parts parts = nettrace_kind_begin();
+
+			r = nettrace_kind_parse(blob.payload, blob.payload_len, &parts);
+			r = nettrace_add_kind(n, &parts, r, at);
+			if (r)
+				return r;
+		} else {
 			r = nettrace_take_event(n, &blob);
-		else if ((r = nettrace_add_kind(n, &blob, at)) || (r = nettrace_count_memory(n)))
-			return r;
+		}
 	}
 	return r == -EBADMSG ? nettrace_fail(n, r, "a block of events is damaged", blobs.r.fail_at)
 			     : r;
 }
 
-static void nettrace_forget_stacks(struct nettrace *n)
+void nettrace_forget_rows(struct nettrace *n)
 {
-	n->stack_bytes.len = n->stacks.len = 0;
-	hashmap_free(&n->stack_by_id);
+	n->stacks.bytes.len = n->stacks.places.len = 0;
+	n->labels.bytes.len = n->labels.places.len = 0;
+	hashmap_free(&n->stacks.by_id);
+	hashmap_free(&n->labels.by_id);
 }
 
-static int nettrace_take_stacks(struct nettrace *n, const unsigned char *body, size_t len)
+int nettrace_add_row(struct nettrace *n, struct nettrace_rows *rows, uint32_t id, const void *bytes,
+		     size_t len, size_t at)
+{
+	struct nettrace_place place = {.at = rows->bytes.len, .bytes = len};
+
+	if (rows->bytes.len + len > NETTRACE_STACKS_MAX ||
+	    rows->places.len > NETTRACE_STACKS_MAX / sizeof(place))
+		return nettrace_fail(
+			n, -E2BIG,
+			"the trace has too many stacks or labels between two sequence points", at);
+	if (vec_reserve(&rows->bytes, len) || vec_push(&rows->places, place) ||
+	    hashmap_put(&rows->by_id, id, (uint32_t)(rows->places.len - 1)))
+		return nettrace_fail(n, -ENOMEM, "out of memory", at);
+	if (len)
+		memcpy(rows->bytes.v + rows->bytes.len, bytes, len);
+	rows->bytes.len += len;
+	return nettrace_count_memory(n);
+}
+
+int nettrace_take_stacks(struct nettrace *n, const unsigned char *body, size_t len)
 {
 	struct reader r = reader_of(body, len);
 	uint32_t id = reader_u32(&r), count = reader_u32(&r);
@@ -241,164 +349,65 @@ static int nettrace_take_stacks(struct nettrace *n, const unsigned char *body, s
 	for (uint32_t i = 0; i < count && !r.failed; i++) {
 		uint32_t bytes = reader_u32(&r);
 		const void *addrs = reader_bytes(&r, bytes);
-		struct nettrace_place place = {.at = n->stack_bytes.len, .bytes = bytes};
 
 		if (!addrs)
 			break;
-		if (n->stack_bytes.len + bytes > NETTRACE_STACKS_MAX ||
-		    n->stacks.len > NETTRACE_STACKS_MAX / sizeof(place))
-			return nettrace_fail(
-				n, -E2BIG,
-				"the trace has too many stacks between two sequence points", r.pos);
-		if (vec_reserve(&n->stack_bytes, bytes) || vec_push(&n->stacks, place) ||
-		    hashmap_put(&n->stack_by_id, id + i, (uint32_t)(n->stacks.len - 1)))
-			return nettrace_fail(n, -ENOMEM, "out of memory", r.pos);
-		if (bytes)
-			memcpy(n->stack_bytes.v + n->stack_bytes.len, addrs, bytes);
-		n->stack_bytes.len += bytes;
-		if (nettrace_count_memory(n))
-			return -ENOMEM;
+		int error = nettrace_add_row(n, &n->stacks, id + i, addrs, bytes, r.pos);
+
+		if (error)
+			return error;
 	}
 	return r.failed ? nettrace_fail(n, -EBADMSG, "a block of stacks is damaged", r.fail_at) : 0;
 }
 
-/* Takes the event count of each thread. Stack ids start anew after it. */
-static int nettrace_take_sequence_point(struct nettrace *n, const unsigned char *body, size_t len)
+/* Whether data, perhaps cut, begins with a head. */
+static bool step_is_head(const unsigned char *data, size_t len, const char *head, size_t bytes)
 {
-	struct reader r = reader_of(body, len);
-
-	reader_skip(&r, sizeof(uint64_t));
-	uint32_t count = reader_u32(&r);
-
-	for (uint32_t i = 0; i < count && !r.failed; i++) {
-		uint64_t thread = reader_u64(&r);
-		uint32_t sequence = reader_u32(&r);
-		const uint32_t *last = r.failed ? NULL : hashmap_get(&n->sequences, thread);
-
-		if (r.failed || !sequence)
-			continue;
-		/* Count events dropped after the thread's last one. */
-		if (sequence - (last ? *last : 0) < 1u << 31) {
-			n->stats.lost += sequence - (last ? *last : 0);
-			if ((last || n->sequences.len < NETTRACE_THREADS_MAX) &&
-			    hashmap_put(&n->sequences, thread, sequence))
-				return nettrace_fail(n, -ENOMEM, "out of memory", r.pos);
-		}
-	}
-	nettrace_forget_stacks(n);
-	return r.failed ? nettrace_fail(n, -EBADMSG, "a sequence point is damaged", r.fail_at) : 0;
+	return !memcmp(data, head, len < bytes ? len : bytes);
 }
 
-static int nettrace_take_block(struct nettrace *n, const char *type, const unsigned char *body,
-			       size_t len)
+/* Finds the version of the stream. Sets it to 3 for all versions that have objects. */
+static int step_begin(struct nettrace *n, const unsigned char *data, size_t len, size_t *ret_used)
 {
-	if (!strcmp(type, "EventBlock"))
-		return nettrace_take_blobs(n, body, len, false);
-	if (!strcmp(type, "MetadataBlock"))
-		return nettrace_take_blobs(n, body, len, true);
-	if (!strcmp(type, "StackBlock"))
-		return nettrace_take_stacks(n, body, len);
-	if (!strcmp(type, "SPBlock"))
-		return nettrace_take_sequence_point(n, body, len);
-	n->stats.unknown++;
-	return 0;
-}
+	size_t v3 = sizeof(head_v3) - 1, v4 = sizeof(head_v4) - 1, v6 = sizeof(head_v6);
 
-/* Reads the head of an object: its type, up to its body. */
-static int nettrace_object_head(struct nettrace *n, struct reader *r, char *type)
-{
-	size_t at = r->pos;
-
-	if (reader_left(r) < 15)
+	if (!len)
 		return NETTRACE_MORE;
-	if (reader_u8(r) != TAG_BEGIN || reader_u8(r) != TAG_NULL)
-		return nettrace_fail(n, -EBADMSG, "an object has no type", at);
-	uint32_t version = reader_u32(r), least = reader_u32(r), len = reader_u32(r);
-
-	if (least > NETTRACE_VERSION)
-		return nettrace_fail(n, -EBADMSG, "the trace is newer than version 4", at);
-	if (!len || len >= NETTRACE_TYPE_MAX)
-		return nettrace_fail(n, -EBADMSG, "the type of an object has no valid name", at);
-	if (reader_left(r) < len + 1)
-		return NETTRACE_MORE;
-	memcpy(type, reader_bytes(r, len), len);
-	type[len] = 0;
-	if (reader_u8(r) != TAG_END)
-		return nettrace_fail(n, -EBADMSG, "the type of an object lacks its end", at);
-	if (!strcmp(type, "Trace") && version < NETTRACE_VERSION)
-		return nettrace_fail(n, -EBADMSG, "the trace is older than version 4", at);
-	return 0;
-}
-
-/* Reads one object. 0 and the bytes consumed; NETTRACE_MORE. */
-static int nettrace_object(struct nettrace *n, const unsigned char *data, size_t len,
-			   size_t *ret_used)
-{
-	struct reader r = reader_of(data, len);
-	char type[NETTRACE_TYPE_MAX];
-	size_t size = NETTRACE_TRACE_BYTES;
-	uint8_t tag = reader_u8(&r);
-
-	if (tag == TAG_NULL) {
-		n->ended = true;
-		*ret_used = 1;
-		return 0;
-	}
-	if (tag != TAG_BEGIN)
-		return nettrace_fail(n, -EBADMSG, "expected an object", 0);
-	int error = nettrace_object_head(n, &r, type);
-	bool trace = !error && !strcmp(type, "Trace");
-
-	if (error)
-		return error;
-	if (!trace) {
-		if (reader_left(&r) < sizeof(uint32_t))
+	if (step_is_head(data, len, head_v6, v6)) {
+		if (len < v6 + 2 * sizeof(uint32_t))
 			return NETTRACE_MORE;
-		size = reader_u32(&r);
-		if (size > NETTRACE_BLOCK_MAX)
-			return nettrace_fail(n, -E2BIG, "a block is too large", r.pos);
-		/* Blocks are aligned to 4 bytes in the stream. */
-		size_t pad = -(n->stream_at + n->taken + r.pos) & 3;
+		struct reader r = reader_of(data + v6, 2 * sizeof(uint32_t));
 
-		if (reader_left(&r) < pad + size + 1)
-			return NETTRACE_MORE;
-		reader_skip(&r, pad);
+		if (reader_u32(&r) != 6)
+			return nettrace_fail(n, -EBADMSG, "the trace is newer than version 6", v6);
+		n->trace.version = 6;
+		*ret_used = v6 + 2 * sizeof(uint32_t);
+	} else if (step_is_head(data, len, head_v4, v4)) {
+		n->trace.version = 4;
+		*ret_used = v4;
+	} else if (step_is_head(data, len, head_v3, v3)) {
+		n->trace.version = 3;
+		*ret_used = v3;
+	} else {
+		return nettrace_fail(n, -EBADMSG, "not a nettrace stream", 0);
 	}
-	if (reader_left(&r) < size + 1)
+	if (len < *ret_used)
 		return NETTRACE_MORE;
-	const unsigned char *body = reader_bytes(&r, size);
-
-	if (reader_u8(&r) != TAG_END)
-		return nettrace_fail(n, -EBADMSG, "an object lacks its end", r.pos - 1);
-	/* Parsers of a body report offsets within the body. */
-	size_t before = (size_t)(body - data);
-
-	n->taken += before;
-	if (trace)
-		error = nettrace_take_trace(n, body);
-	else if (!n->trace.ticks_per_second)
-		error = nettrace_fail(n, -EBADMSG, "a block comes before the head of the trace", 0);
-	else
-		error = nettrace_take_block(n, type, body, size);
-	n->taken -= before;
-	*ret_used = r.pos;
-	return error;
+	n->begun = true;
+	return 0;
 }
 
 static int nettrace_step(struct nettrace *n, size_t *ret_used)
 {
 	const unsigned char *data = n->in.v + n->taken;
-	size_t len = n->in.len - n->taken, head = sizeof(nettrace_head) - 1;
+	size_t len = n->in.len - n->taken;
 
-	if (n->begun)
-		return len ? nettrace_object(n, data, len, ret_used) : NETTRACE_MORE;
-	if (len && memcmp(data, nettrace_head, len < head ? len : head))
-		return nettrace_fail(n, -EBADMSG, "not a nettrace stream", 0);
-	if (len < head)
+	if (!n->begun)
+		return step_begin(n, data, len, ret_used);
+	if (!len)
 		return NETTRACE_MORE;
-	n->begun = true;
-	*ret_used = head;
-	return 0;
+	return n->trace.version == 6 ? nettrace_block_v6(n, data, len, ret_used)
+				     : nettrace_object(n, data, len, ret_used);
 }
 
 int nettrace_feed(struct nettrace *n, const void *data, size_t len, struct parse_error *err)

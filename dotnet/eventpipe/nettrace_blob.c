@@ -1,7 +1,5 @@
 #include "dotnet/eventpipe/nettrace_blob.h"
 
-#include "dotnet/eventpipe/ipc.h"
-
 #include <errno.h>
 #include <string.h>
 
@@ -15,15 +13,32 @@ enum {
 	BLOB_CAPTURE = 0x02,
 	BLOB_THREAD = 0x04,
 	BLOB_STACK = 0x08,
-	BLOB_ACTIVITY = 0x10,
+	BLOB_ACTIVITY = 0x10, /* 6: the list of labels */
 	BLOB_RELATED = 0x20,
 	BLOB_IS_SORTED = 0x40,
 	BLOB_PAYLOAD = 0x80,
 };
 
-int nettrace_blobs_begin(struct nettrace_blobs *b, const void *data, size_t len)
+/* Tags behind the fields of a kind. */
+enum { KIND_TAG_OPCODE = 1, KIND_TAG_FIELDS = 2 };
+
+/* Optional parts of a row of version 6. */
+enum {
+	KIND_V6_OPCODE = 1,
+	KIND_V6_KEYWORDS = 3,
+	KIND_V6_TEMPLATE = 4,
+	KIND_V6_DESCRIPTION = 5,
+	KIND_V6_KEY_VALUE = 6,
+	KIND_V6_GUID = 7,
+	KIND_V6_LEVEL = 8,
+	KIND_V6_VERSION = 9,
+};
+
+int nettrace_blobs_begin(struct nettrace_blobs *b, const void *data, size_t len, unsigned version)
 {
-	*b = (struct nettrace_blobs){.r = reader_of(data, len)};
+	*b = (struct nettrace_blobs){.r = reader_of(data, len), .version = version};
+	if (version < 4)
+		return 0; /* these blocks have no header */
 	uint16_t header = reader_u16(&b->r), flags = reader_u16(&b->r);
 
 	if (header < BLOCK_HEADER_MIN)
@@ -31,25 +46,6 @@ int nettrace_blobs_begin(struct nettrace_blobs *b, const void *data, size_t len)
 	reader_seek(&b->r, header);
 	b->compressed = flags & BLOCK_COMPRESSED;
 	return b->r.failed ? -EBADMSG : 0;
-}
-
-/* Reads 7 bits of each byte, lowest first. A number with more bits is damage. */
-static uint64_t blob_varuint(struct reader *r, unsigned bits)
-{
-	uint64_t x = 0;
-
-	for (unsigned shift = 0; shift < bits && !r->failed; shift += 7) {
-		uint8_t byte = reader_u8(r);
-
-		x |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return x;
-	}
-	if (!r->failed) {
-		r->failed = true;
-		r->fail_at = r->pos;
-	}
-	return 0;
 }
 
 static void blob_guid(struct reader *r, unsigned char *guid)
@@ -67,37 +63,51 @@ static void blob_compressed(struct nettrace_blobs *b)
 	uint8_t flags = reader_u8(r);
 
 	if (flags & BLOB_METADATA)
-		e->metadata_id = (uint32_t)blob_varuint(r, 32);
+		e->metadata_id = (uint32_t)nettrace_varuint(r, 32);
 	if (flags & BLOB_CAPTURE) {
-		e->sequence += (uint32_t)blob_varuint(r, 32);
-		e->capture_thread = blob_varuint(r, 64);
-		e->processor = (uint32_t)blob_varuint(r, 32);
+		e->sequence += (uint32_t)nettrace_varuint(r, 32);
+		e->capture_thread = nettrace_varuint(r, 64);
+		e->processor = (uint32_t)nettrace_varuint(r, 32);
 	}
-	if (e->metadata_id)
+	if (e->metadata_id || b->version >= 6)
 		e->sequence++;
 	if (flags & BLOB_THREAD)
-		e->thread = blob_varuint(r, 64);
+		e->thread = nettrace_varuint(r, 64);
 	if (flags & BLOB_STACK)
-		e->stack_id = (uint32_t)blob_varuint(r, 32);
+		e->stack_id = (uint32_t)nettrace_varuint(r, 32);
 	/* Modulo 2^64: an event may be older than the one before it. */
-	e->ticks += blob_varuint(r, 64);
-	if (flags & BLOB_ACTIVITY)
-		blob_guid(r, e->activity);
-	if (flags & BLOB_RELATED)
-		blob_guid(r, e->related_activity);
+	e->ticks += nettrace_varuint(r, 64);
+	if (b->version >= 6) {
+		if (flags & BLOB_ACTIVITY)
+			e->labels_id = (uint32_t)nettrace_varuint(r, 32);
+	} else {
+		if (flags & BLOB_ACTIVITY)
+			blob_guid(r, e->activity);
+		if (flags & BLOB_RELATED)
+			blob_guid(r, e->related_activity);
+	}
 	e->sorted = flags & BLOB_IS_SORTED;
 	if (flags & BLOB_PAYLOAD)
-		e->payload_len = (uint32_t)blob_varuint(r, 32);
+		e->payload_len = (uint32_t)nettrace_varuint(r, 32);
 	e->payload = reader_bytes(r, e->payload_len);
 }
 
-static void blob_plain(struct nettrace_blobs *b)
+/* The fields of version 3: no numbers of events, and the stack behind the payload. */
+static void blob_v3(struct nettrace_blob *e, struct reader *r)
 {
-	struct nettrace_blob *e = &b->last;
-	struct reader *r = &b->r;
-	uint32_t size = reader_u32(r);
-	size_t begin = r->pos;
+	e->metadata_id = reader_u32(r);
+	e->thread = e->capture_thread = reader_u32(r);
+	e->ticks = reader_u64(r);
+	blob_guid(r, e->activity);
+	blob_guid(r, e->related_activity);
+	e->payload_len = reader_u32(r);
+	e->payload = reader_bytes(r, e->payload_len);
+	e->stack_len = reader_u32(r);
+	e->stack = reader_bytes(r, e->stack_len);
+}
 
+static void blob_v4(struct nettrace_blob *e, struct reader *r, unsigned version)
+{
 	e->metadata_id = reader_u32(r);
 	e->sorted = e->metadata_id & BLOB_SORTED;
 	e->metadata_id &= ~BLOB_SORTED;
@@ -107,11 +117,27 @@ static void blob_plain(struct nettrace_blobs *b)
 	e->processor = reader_u32(r);
 	e->stack_id = reader_u32(r);
 	e->ticks = reader_u64(r);
-	blob_guid(r, e->activity);
-	blob_guid(r, e->related_activity);
+	if (version >= 6) {
+		e->labels_id = reader_u32(r);
+	} else {
+		blob_guid(r, e->activity);
+		blob_guid(r, e->related_activity);
+	}
 	e->payload_len = reader_u32(r);
 	e->payload = reader_bytes(r, e->payload_len);
-	/* size counts from after itself to the end of the payload. Blobs are aligned to 4 bytes. */
+}
+
+static void blob_plain(struct nettrace_blobs *b)
+{
+	struct reader *r = &b->r;
+	uint32_t size = reader_u32(r);
+	size_t begin = r->pos;
+
+	if (b->version < 4)
+		blob_v3(&b->last, r);
+	else
+		blob_v4(&b->last, r, b->version);
+	/* size counts from after itself to the end of the blob. Blobs are aligned to 4 bytes. */
 	if (!r->failed && (size < r->pos - begin || size > reader_left(r) + (r->pos - begin))) {
 		r->failed = true;
 		r->fail_at = begin;
@@ -119,7 +145,7 @@ static void blob_plain(struct nettrace_blobs *b)
 	if (r->failed)
 		return;
 	reader_seek(r, begin + size);
-	size_t odd = r->pos % 4, left = reader_left(r);
+	size_t odd = b->version >= 6 ? 0 : r->pos % 4, left = reader_left(r);
 
 	reader_skip(r, odd ? (4 - odd < left ? 4 - odd : left) : 0);
 }
@@ -138,26 +164,6 @@ int nettrace_blobs_next(struct nettrace_blobs *b, struct nettrace_blob *ret_blob
 	return 1;
 }
 
-const void *nettrace_utf16(struct reader *r, size_t max_units, size_t *ret_units)
-{
-	const unsigned char *at = r->data + r->pos;
-	size_t limit = reader_left(r) / 2, units = 0;
-
-	if (limit > max_units + 1)
-		limit = max_units + 1;
-	while (units < limit && (at[2 * units] || at[2 * units + 1]))
-		units++;
-	if (r->failed || units == limit) {
-		if (!r->failed)
-			r->fail_at = r->pos;
-		r->failed = true;
-		return NULL;
-	}
-	reader_skip(r, 2 * units + 2);
-	*ret_units = units;
-	return at;
-}
-
 static size_t kind_text(struct reader *r, struct outbuf *text)
 {
 	size_t at = text->len, units = 0;
@@ -169,26 +175,148 @@ static size_t kind_text(struct reader *r, struct outbuf *text)
 	return at;
 }
 
-int nettrace_kind_parse(const void *payload, size_t len, struct outbuf *text,
-			struct nettrace_kind *ret_kind, size_t *ret_provider, size_t *ret_name)
+static size_t kind_text_v6(struct reader *r, struct outbuf *text)
 {
-	struct reader r = reader_of(payload, len);
-	struct nettrace_kind kind = {0};
-	size_t provider, name;
+	size_t at = text->len, len = 0;
+	const char *utf8 = nettrace_utf8(r, NETTRACE_NAME_MAX, &len);
 
-	kind.metadata_id = reader_u32(&r);
-	provider = kind_text(&r, text);
-	kind.event_id = reader_u32(&r);
-	name = kind_text(&r, text);
-	kind.keywords = reader_u64(&r);
-	kind.version = reader_u32(&r);
-	kind.level = reader_u32(&r);
-	if (r.failed || !kind.metadata_id)
+	if (utf8)
+		outbuf_put(text, utf8, len);
+	outbuf_char(text, 0);
+	return at;
+}
+
+struct nettrace_kind_parts nettrace_kind_begin(void)
+{
+	return (struct nettrace_kind_parts){.text = outbuf_to(-1)};
+}
+
+void nettrace_kind_end(struct nettrace_kind_parts *parts)
+{
+	outbuf_close(&parts->text);
+	event_fields_free(&parts->fields);
+}
+
+/*
+ * Parses fields. If one has an unknown type, or they are too many, all of the kind are unknown.
+ * Returns 0; 1: they are unknown; -ENOMEM.
+ */
+static int kind_fields(struct nettrace_kind_parts *parts, struct reader *r,
+		       enum event_fields_form form)
+{
+	int error;
+
+	event_fields_free(&parts->fields);
+	parts->fields.text = &parts->text;
+	error = event_fields_parse(&parts->fields, r, form);
+	if (error)
+		event_fields_free(&parts->fields);
+	return error == -ENOMEM ? error : !!error;
+}
+
+/* Reads what follows the fields: tags with a size. A kind without tags ends before them. */
+static int kind_tags(struct nettrace_kind_parts *parts, struct reader *r)
+{
+	int error = 0;
+
+	while (error >= 0 && !r->failed && reader_left(r)) {
+		uint32_t bytes = reader_u32(r);
+		uint8_t tag = reader_u8(r);
+		const void *data = reader_bytes(r, bytes);
+
+		if (!data)
+			break;
+		struct reader body = reader_of(data, bytes);
+
+		if (tag == KIND_TAG_OPCODE)
+			parts->kind.opcode = reader_u8(&body);
+		else if (tag == KIND_TAG_FIELDS)
+			error = kind_fields(parts, &body, EVENT_FIELDS_V2);
+	}
+	return error < 0 ? error : 0;
+}
+
+int nettrace_kind_parse(const void *payload, size_t len, struct nettrace_kind_parts *parts)
+{
+	struct nettrace_kind *kind = &parts->kind;
+	struct reader r = reader_of(payload, len);
+	int error = 0;
+
+	kind->metadata_id = reader_u32(&r);
+	parts->provider = kind_text(&r, &parts->text);
+	kind->event_id = reader_u32(&r);
+	parts->name = kind_text(&r, &parts->text);
+	kind->keywords = reader_u64(&r);
+	kind->version = reader_u32(&r);
+	kind->level = reader_u32(&r);
+	if (r.failed || !kind->metadata_id)
 		return -EBADMSG;
-	if (text->error)
-		return text->error;
-	*ret_kind = kind;
-	*ret_provider = provider;
-	*ret_name = name;
-	return 0;
+	/* The end of unknown fields is unknown, so tags behind them are not read. */
+	if (reader_left(&r))
+		error = kind_fields(parts, &r, EVENT_FIELDS_V1);
+	if (!error)
+		error = kind_tags(parts, &r);
+	return error < 0 ? error : parts->text.error;
+}
+
+/* Reads the optional parts of a row. An unknown one ends them, because its size is unknown. */
+static void kind_options_v6(struct nettrace_kind *kind, struct reader *r)
+{
+	size_t len;
+
+	while (!r->failed && reader_left(r)) {
+		switch (reader_u8(r)) {
+		case KIND_V6_OPCODE:
+			kind->opcode = reader_u8(r);
+			break;
+		case KIND_V6_KEYWORDS:
+			kind->keywords = reader_u64(r);
+			break;
+		case KIND_V6_KEY_VALUE:
+			nettrace_utf8(r, SIZE_MAX, &len);
+			nettrace_utf8(r, SIZE_MAX, &len);
+			break;
+		case KIND_V6_TEMPLATE:
+		case KIND_V6_DESCRIPTION:
+			nettrace_utf8(r, SIZE_MAX, &len);
+			break;
+		case KIND_V6_GUID:
+			reader_skip(r, 16);
+			break;
+		case KIND_V6_LEVEL:
+			kind->level = reader_u8(r);
+			break;
+		case KIND_V6_VERSION:
+			kind->version = reader_u8(r);
+			break;
+		default:
+			return;
+		}
+	}
+}
+
+int nettrace_kind_parse_v6(const void *row, size_t len, struct nettrace_kind_parts *parts)
+{
+	struct nettrace_kind *kind = &parts->kind;
+	struct reader r = reader_of(row, len);
+
+	kind->metadata_id = (uint32_t)nettrace_varuint(&r, 32);
+	parts->provider = kind_text_v6(&r, &parts->text);
+	kind->event_id = (uint32_t)nettrace_varuint(&r, 32);
+	parts->name = kind_text_v6(&r, &parts->text);
+	if (r.failed || !kind->metadata_id)
+		return -EBADMSG;
+	int error = kind_fields(parts, &r, EVENT_FIELDS_V6);
+
+	if (!error) {
+		uint16_t bytes = reader_u16(&r);
+		const void *options = reader_bytes(&r, bytes);
+
+		if (!options)
+			return -EBADMSG;
+		struct reader body = reader_of(options, bytes);
+
+		kind_options_v6(kind, &body);
+	}
+	return error < 0 ? error : parts->text.error;
 }

@@ -46,9 +46,9 @@ static inline void nt_object(struct outbuf *out, const char *type, uint32_t vers
 	ipc_put_u8(out, 6);
 }
 
-static inline void nt_trace(struct outbuf *out, uint64_t ticks_per_second)
+static inline void nt_trace_version(struct outbuf *out, uint64_t ticks_per_second, uint32_t version)
 {
-	nt_object(out, "Trace", 4);
+	nt_object(out, "Trace", version);
 	for (int i = 0; i < 8; i++)
 		nt_u16(out, (uint16_t)(2026 - i));
 	ipc_put_u64(out, 5000);
@@ -58,6 +58,11 @@ static inline void nt_trace(struct outbuf *out, uint64_t ticks_per_second)
 	ipc_put_u32(out, 2);
 	ipc_put_u32(out, 1000000);
 	ipc_put_u8(out, 6);
+}
+
+static inline void nt_trace(struct outbuf *out, uint64_t ticks_per_second)
+{
+	nt_trace_version(out, ticks_per_second, 4);
 }
 
 /* Takes and frees block's bytes. */

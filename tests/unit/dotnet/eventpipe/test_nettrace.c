@@ -279,17 +279,20 @@ static void other_bytes_are_refused(void **state)
 	assert_int_equal(read_stream(&o, o.len, 1, NULL), -EBADMSG);
 	assert_string_equal(err.what, "not a nettrace stream");
 	outbuf_close(&o);
-	/* Version 6 begins with the same word. */
 	o = outbuf_to(-1);
-	outbuf_put(&o, "Nettrace\0\0\0\0\6\0\0\0", 16);
+	outbuf_put(&o, "Nettrace\0\0\0\0\7\0\0\0\0\0\0\0", 20);
 	assert_int_equal(read_stream(&o, o.len, o.len, NULL), -EBADMSG);
+	assert_string_equal(err.what, "the trace is newer than version 6");
 	outbuf_close(&o);
-	o = outbuf_to(-1);
-	nt_head(&o);
-	nt_object(&o, "Trace", 5);
-	assert_int_equal(read_stream(&o, o.len, o.len, NULL), -EBADMSG);
-	assert_string_equal(err.what, "the trace is newer than version 4");
-	outbuf_close(&o);
+	for (uint32_t version = 2; version <= 6; version += 4) {
+		o = outbuf_to(-1);
+		nt_head(&o);
+		nt_object(&o, "Trace", version);
+		assert_int_equal(read_stream(&o, o.len, o.len, NULL), -EBADMSG);
+		assert_string_equal(err.what, version == 2 ? "the trace is older than version 3"
+							   : "the trace is newer than version 6");
+		outbuf_close(&o);
+	}
 	o = outbuf_to(-1);
 	nt_head(&o);
 	put_event(&o, 1, 0, 1);
