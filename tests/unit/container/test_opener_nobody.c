@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -173,6 +174,24 @@ static void *change_root_later(void *at)
 	_exit(0);
 }
 
+/* Its other threads still run. */
+static void wait_for_end_of_main_thread(pid_t pid)
+{
+	char path[64], text[512];
+	size_t len = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	do {
+		FILE *f = fopen(path, "r");
+
+		assert_non_null(f);
+		len = fread(text, 1, sizeof(text) - 1, f);
+		fclose(f);
+		text[len] = 0;
+		usleep(1000);
+	} while (!strstr(text, ") Z "));
+}
+
 /* /proc/PID shows neither the user nor the root of the threads that still run. */
 static void a_process_without_its_main_thread_has_the_rights_of_others(void **state)
 {
@@ -195,6 +214,7 @@ static void a_process_without_its_main_thread_has_the_rights_of_others(void **st
 	}
 	assert_int_equal(opener_new(&o), 0);
 	assert_int_equal(in_root(o, pid, "private"), 0);
+	wait_for_end_of_main_thread(pid);
 	assert_int_equal(write(to[1], "x", 1), 1);
 	assert_int_equal(read(from[0], &c, 1), 1);
 	assert_int_equal(in_root(o, pid, "world"), -ENOENT);
