@@ -17,6 +17,8 @@ const struct command *const command_table[] = {
 	&command_ps,
 	&command_symbols,
 	&command_events,
+	&command_info,
+	&command_env,
 	&command_help,
 	&command_version,
 	NULL,

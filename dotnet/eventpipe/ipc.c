@@ -162,13 +162,13 @@ int ipc_hresult_parse(const void *payload, size_t len, uint32_t *ret_hresult,
 }
 
 /* Reads a text up to its first NUL; the caller frees it. */
-static int ipc_text(struct reader *r, char **ret_text, struct parse_error *err)
+static int ipc_text(struct reader *r, size_t max_units, char **ret_text, struct parse_error *err)
 {
 	uint32_t count = reader_u32(r), units = 0;
 
 	if (r->failed)
 		return parse_fail(err, -EBADMSG, "a reply ends within a text", r->fail_at);
-	if (count > IPC_TEXT_MAX)
+	if (count > max_units)
 		return parse_fail(err, -E2BIG, "a text in a reply is too long", r->pos);
 	const unsigned char *at = reader_bytes(r, (size_t)count * 2);
 
@@ -219,7 +219,7 @@ int ipc_process_info_parse(enum ipc_command command, const void *payload, size_t
 	memcpy(info.cookie, cookie, sizeof(info.cookie));
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !error; i++) {
 		if (i < ntexts)
-			error = ipc_text(&r, texts[i], err);
+			error = ipc_text(&r, IPC_TEXT_MAX, texts[i], err);
 		else if (!(*texts[i] = strdup("")))
 			error = parse_fail(err, -ENOMEM, "out of memory", r.pos);
 	}
@@ -228,6 +228,53 @@ int ipc_process_info_parse(enum ipc_command command, const void *payload, size_t
 		return error;
 	}
 	*ret_info = info;
+	return 0;
+}
+
+void ipc_environment_free(struct ipc_environment *environment)
+{
+	for (size_t i = 0; i < environment->entries.len; i++)
+		free(environment->entries.v[i]);
+	vec_free(&environment->entries);
+}
+
+int ipc_environment_size(const void *payload, size_t len, size_t *ret_bytes,
+			 struct parse_error *err)
+{
+	struct reader r = reader_of(payload, len);
+	uint32_t bytes = reader_u32(&r);
+
+	if (r.failed)
+		return parse_fail(err, -EBADMSG, "a reply is too short for its size", r.fail_at);
+	if (bytes > IPC_ENVIRONMENT_MAX)
+		return parse_fail(err, -E2BIG, "its environment is too large", 0);
+	*ret_bytes = bytes;
+	return 0;
+}
+
+int ipc_environment_parse(const void *data, size_t len, struct ipc_environment *ret_environment,
+			  struct parse_error *err)
+{
+	struct ipc_environment environment = {0};
+	struct reader r = reader_of(data, len);
+	uint32_t count = reader_u32(&r);
+	int error =
+		r.failed ? parse_fail(err, -EBADMSG, "its environment is cut off", r.fail_at) : 0;
+
+	for (uint32_t i = 0; i < count && !error; i++) {
+		char *text = NULL;
+
+		error = ipc_text(&r, IPC_VARIABLE_MAX, &text, err);
+		if (!error && vec_push(&environment.entries, text)) {
+			free(text);
+			error = parse_fail(err, -ENOMEM, "out of memory", r.pos);
+		}
+	}
+	if (error) {
+		ipc_environment_free(&environment);
+		return error;
+	}
+	*ret_environment = environment;
 	return 0;
 }
 

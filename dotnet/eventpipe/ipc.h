@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/outbuf.h"
 #include "base/reader.h"
+#include "base/vec.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +22,9 @@
 #define IPC_HEADER_BYTES 20
 #define IPC_MESSAGE_MAX 65535           /* the size field has 16 bits */
 #define IPC_TEXT_MAX ((size_t)32 << 10) /* UTF-16 units of one text in a reply */
+/* execve() takes 128 KiB in one variable, and 6 MiB in all; UTF-16 doubles that. */
+#define IPC_VARIABLE_MAX ((size_t)160 << 10)
+#define IPC_ENVIRONMENT_MAX ((size_t)64 << 20)
 
 /*
  * Commands; the upper byte is the command set. Comments: first .NET version, and what the command
@@ -33,6 +37,7 @@ enum ipc_command {
 	IPC_COLLECT_TRACING4 = 0x0205, /* 9: keywords of the rundown */
 	IPC_COLLECT_TRACING5 = 0x0206, /* 10: selection of events by id */
 	IPC_PROCESS_INFO = 0x0400,     /* 5 */
+	IPC_ENVIRONMENT = 0x0402,      /* 5 */
 	IPC_PROCESS_INFO2 = 0x0404,    /* 6 */
 	IPC_PROCESS_INFO3 = 0x0408,    /* 8 */
 };
@@ -86,6 +91,22 @@ struct ipc_process_info {
 int ipc_process_info_parse(enum ipc_command command, const void *payload, size_t len,
 			   struct ipc_process_info *ret_info, struct parse_error *err);
 void ipc_process_info_free(struct ipc_process_info *info);
+
+/* The environment of a runtime: "NAME=VALUE", UTF-8, in its order. */
+struct ipc_environment {
+	VEC(char *) entries;
+};
+
+/*
+ * Parse the reply to IPC_ENVIRONMENT: the number of bytes that follow it on the connection, and
+ * these bytes. On success free the entries by ipc_environment_free. 0; -EBADMSG; -E2BIG: a text
+ * exceeds IPC_VARIABLE_MAX, or all exceed IPC_ENVIRONMENT_MAX; -ENOMEM.
+ */
+int ipc_environment_size(const void *payload, size_t len, size_t *ret_bytes,
+			 struct parse_error *err);
+int ipc_environment_parse(const void *data, size_t len, struct ipc_environment *ret_environment,
+			  struct parse_error *err);
+void ipc_environment_free(struct ipc_environment *environment);
 
 /* The first number of a version, as 10 of "10.0.12"; 0 if there is none. */
 unsigned ipc_version_major(const char *version);

@@ -226,3 +226,30 @@ int port_info(struct opener *o, pid_t pid, uint64_t deadline_ns, struct ipc_proc
 	}
 	return r;
 }
+
+int port_environment(struct opener *o, pid_t pid, uint64_t deadline_ns,
+		     struct ipc_environment *ret_environment, struct port_error *err)
+{
+	AUTO_FREE void *answer = NULL, *data = NULL;
+	AUTO_CLOSE int fd = -1;
+	struct parse_error bad;
+	size_t len = 0, bytes;
+	int r = port_connect(o, pid, deadline_ns, &fd, err);
+
+	if (!r)
+		r = port_request(fd, IPC_ENVIRONMENT, NULL, 0, deadline_ns, &answer, &len, err);
+	if (r)
+		return r;
+	/* The environment may exceed a message, so it follows the reply. */
+	if (ipc_environment_size(answer, len, &bytes, &bad))
+		return port_fail(err, bad.code, bad.what, 0);
+	data = malloc(bytes ? bytes : 1);
+	if (!data)
+		return port_fail(err, -ENOMEM, "no memory for its reply", 0);
+	r = port_receive(fd, data, bytes, deadline_ns);
+	if (r)
+		return port_receive_fail(err, r);
+	if (ipc_environment_parse(data, bytes, ret_environment, &bad))
+		return port_fail(err, bad.code, bad.what, 0);
+	return 0;
+}

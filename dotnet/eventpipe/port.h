@@ -65,4 +65,11 @@ int port_request(int fd, enum ipc_command command, const void *payload, size_t l
 int port_info(struct opener *o, pid_t pid, uint64_t deadline_ns, struct ipc_process_info *ret_info,
 	      struct port_error *err);
 
+/*
+ * Gets the environment as the runtime has it, with variables that were set after its start. Free it
+ * by ipc_environment_free. Errors of the above.
+ */
+int port_environment(struct opener *o, pid_t pid, uint64_t deadline_ns,
+		     struct ipc_environment *ret_environment, struct port_error *err);
+
 #endif

@@ -1,5 +1,5 @@
 /* Input: a reply of the diagnostic protocol, or, after a byte of 1 to 3, the payload of a
- * ProcessInfo. covers: dotnet/eventpipe/ipc.c */
+ * ProcessInfo, or after a 4 an environment. covers: dotnet/eventpipe/ipc.c */
 #include "dotnet/eventpipe/ipc.h"
 
 #include <stdlib.h>
@@ -34,6 +34,24 @@ static void info(enum ipc_command command, const uint8_t *data, size_t size)
 	ipc_process_info_free(&i);
 }
 
+static void environment(const uint8_t *data, size_t size)
+{
+	struct ipc_environment e;
+	struct parse_error err = {0};
+	size_t bytes;
+
+	if (!ipc_environment_size(data, size, &bytes, &err) && bytes > IPC_ENVIRONMENT_MAX)
+		abort();
+	if (ipc_environment_parse(data, size, &e, &err)) {
+		if (!err.code || !err.what)
+			abort();
+		return;
+	}
+	if (e.entries.len > size / 4)
+		abort();
+	ipc_environment_free(&e);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const enum ipc_command commands[] = {IPC_PROCESS_INFO, IPC_PROCESS_INFO2,
@@ -45,6 +63,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (*data >= 1 && *data <= 3) {
 		info(commands[*data - 1], data + 1, size - 1);
+		return 0;
+	}
+	if (*data == 4) {
+		environment(data + 1, size - 1);
 		return 0;
 	}
 	if (!ipc_header_parse(data, size, &header, NULL) && header.bytes < IPC_HEADER_BYTES)

@@ -143,6 +143,43 @@ static void a_cut_process_info_is_refused_wherever_it_is_cut(void **state)
 	outbuf_close(&out);
 }
 
+static void an_environment_has_a_size_and_its_texts(void **state)
+{
+	struct ipc_environment environment;
+	struct parse_error err;
+	size_t bytes = 0;
+
+	(void)state;
+	assert_int_equal(ipc_environment_size("\2\1\0\0\0\0", 6, &bytes, &err), 0);
+	assert_int_equal(bytes, 0x102);
+	assert_int_equal(ipc_environment_size("\2\1\0", 3, &bytes, &err), -EBADMSG);
+	assert_int_equal(ipc_environment_size("\xff\xff\xff\xff", 4, &bytes, &err), -E2BIG);
+	out = outbuf_to(-1);
+	ipc_put_u32(&out, 3);
+	ipc_put_text(&out, "A=1");
+	ipc_put_text(&out, "");
+	ipc_put_text(&out, "\xc3\xa4=\xe2\x82\xac=x");
+	assert_int_equal(ipc_environment_parse(out.data, out.len, &environment, &err), 0);
+	assert_int_equal(environment.entries.len, 3);
+	assert_string_equal(environment.entries.v[0], "A=1");
+	assert_string_equal(environment.entries.v[1], "");
+	assert_string_equal(environment.entries.v[2], "\xc3\xa4=\xe2\x82\xac=x");
+	ipc_environment_free(&environment);
+	for (size_t cut = 0; cut < out.len; cut++) {
+		/* An exact allocation makes a read past the end visible. */
+		void *copy = malloc(cut ? cut : 1);
+
+		memcpy(copy, out.data, cut);
+		assert_int_equal(ipc_environment_parse(copy, cut, &environment, &err), -EBADMSG);
+		free(copy);
+	}
+	outbuf_close(&out);
+	/* A text that is too long, and more texts than there are bytes. */
+	assert_int_equal(ipc_environment_parse("\1\0\0\0\0\0\4\0", 8, &environment, &err), -E2BIG);
+	assert_int_equal(ipc_environment_parse("\xff\xff\xff\xff\0\0\0\0", 8, &environment, &err),
+			 -EBADMSG);
+}
+
 static void versions_and_results_have_texts(void **state)
 {
 	uint32_t hresult = 7;
@@ -169,6 +206,7 @@ int main(void)
 		cmocka_unit_test(invalid_headers_are_refused),
 		cmocka_unit_test(each_process_info_has_its_fields),
 		cmocka_unit_test(a_cut_process_info_is_refused_wherever_it_is_cut),
+		cmocka_unit_test(an_environment_has_a_size_and_its_texts),
 		cmocka_unit_test(versions_and_results_have_texts),
 	};
 

@@ -153,6 +153,69 @@ static void invalid_replies_are_rejected(void **state)
 	assert_int_equal(port_of(endless, LONG_NS), 0);
 }
 
+/* The environment follows the reply, in pieces. */
+static void sends_environment(int fd, const struct fake_request *request)
+{
+	static const char rest[] = "\1\0\0\0\4\0\0\0A\0=\0x\0\0\0";
+
+	if (request->command != IPC_ENVIRONMENT) {
+		fake_hresult(fd, IPC_E_UNKNOWN_COMMAND);
+		return;
+	}
+	fake_reply(fd, 0xff00, "\x10\0\0\0\0\0", 6);
+	for (size_t i = 0; i < 16; i++) {
+		fake_write(fd, rest + i, 1);
+		usleep(1000);
+	}
+}
+
+static void cuts_environment(int fd, const struct fake_request *request)
+{
+	(void)request;
+	fake_reply(fd, 0xff00, "\x10\0\0\0\0\0", 6);
+	fake_write(fd, "\1\0\0\0", 4);
+}
+
+static void promises_environment(int fd, const struct fake_request *request)
+{
+	cuts_environment(fd, request);
+	pause();
+}
+
+static void promises_too_much(int fd, const struct fake_request *request)
+{
+	(void)request;
+	fake_reply(fd, 0xff00, "\0\0\0\x7f\0\0", 6);
+	pause();
+}
+
+static int environment_of(fake_serve_fn *serve, uint64_t limit_ns, struct ipc_environment *env)
+{
+	struct fake_runtime fake = fake_start(serve);
+
+	err = (struct port_error){0};
+	int r = port_environment(o, fake.pid, clock_monotonic_ns() + limit_ns, env, &err);
+
+	fake_stop(&fake);
+	return r;
+}
+
+static void an_environment_follows_its_reply(void **state)
+{
+	struct ipc_environment env;
+
+	(void)state;
+	assert_int_equal(environment_of(sends_environment, LONG_NS, &env), 0);
+	assert_int_equal(env.entries.len, 1);
+	assert_string_equal(env.entries.v[0], "A=x");
+	ipc_environment_free(&env);
+	assert_int_equal(environment_of(unknown, LONG_NS, &env), -ENOTSUP);
+	assert_int_equal(environment_of(cuts_environment, LONG_NS, &env), -EBADMSG);
+	assert_int_equal(environment_of(too_short, LONG_NS, &env), -EBADMSG);
+	assert_int_equal(environment_of(promises_environment, SHORT_NS, &env), -ETIMEDOUT);
+	assert_int_equal(environment_of(promises_too_much, LONG_NS, &env), -E2BIG);
+}
+
 static void a_stopped_runtime_with_a_full_queue_costs_the_time_limit(void **state)
 {
 	struct fake_runtime fake = fake_start(ok);
@@ -364,6 +427,7 @@ int main(void)
 		cmocka_unit_test(replies_of_runtimes_are_distinguished),
 		cmocka_unit_test(a_process_that_never_replies_costs_the_time_limit),
 		cmocka_unit_test(invalid_replies_are_rejected),
+		cmocka_unit_test(an_environment_follows_its_reply),
 		cmocka_unit_test(a_stopped_runtime_with_a_full_queue_costs_the_time_limit),
 		cmocka_unit_test(another_process_behind_the_name_is_refused),
 		cmocka_unit_test(an_invisible_listener_counts_as_another_process),
