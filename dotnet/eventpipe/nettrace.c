@@ -366,7 +366,7 @@ static bool step_is_head(const unsigned char *data, size_t len, const char *head
 	return !memcmp(data, head, len < bytes ? len : bytes);
 }
 
-/* Finds the version of the stream. Sets it to 3 for all versions that have objects. */
+/* Finds the version of the stream. A version of 5 begins as 4 does; its first object tells. */
 static int step_begin(struct nettrace *n, const unsigned char *data, size_t len, size_t *ret_used)
 {
 	size_t v3 = sizeof(head_v3) - 1, v4 = sizeof(head_v4) - 1, v6 = sizeof(head_v6);

@@ -25,7 +25,7 @@ struct nettrace_rows {
 
 /* A thread of version 6. */
 struct nettrace_thread {
-	uint64_t thread, pid;
+	uint64_t index, thread, pid;
 };
 
 struct nettrace {

@@ -97,7 +97,8 @@ static int v6_take_kinds(struct nettrace *n, struct reader *r)
 static int v6_add_thread(struct nettrace *n, struct reader *row)
 {
 	uint64_t index = nettrace_varuint(row, 64);
-	struct nettrace_thread thread = {.thread = index, .pid = n->trace.pid};
+	struct nettrace_thread thread = {.index = index, .thread = index, .pid = n->trace.pid};
+	const uint32_t *place;
 	size_t len;
 	bool known = true;
 
@@ -122,6 +123,11 @@ static int v6_add_thread(struct nettrace *n, struct reader *row)
 	}
 	if (row->failed)
 		return -EBADMSG;
+	place = hashmap_get(&n->thread_by_index, index);
+	if (place) {
+		n->threads.v[*place] = thread;
+		return 0;
+	}
 	if (n->threads.len >= NETTRACE_THREADS_MAX)
 		return nettrace_fail(n, -E2BIG, "the trace has too many threads", 0);
 	if (vec_push(&n->threads, thread))
@@ -146,15 +152,34 @@ static int v6_take_threads(struct nettrace *n, struct reader *r)
 	return r->failed ? -EBADMSG : nettrace_count_memory(n);
 }
 
-/* Threads that ended, or their counts at a sequence point. */
-static int v6_take_reached(struct nettrace *n, struct reader *r, uint32_t count)
+/* Forgets a thread; the last one takes its place. Its index may be used again. */
+static void v6_remove_thread(struct nettrace *n, uint64_t index)
+{
+	const uint32_t *place = hashmap_get(&n->thread_by_index, index);
+
+	hashmap_remove(&n->sequences, index);
+	if (!place)
+		return;
+	const struct nettrace_thread *last = &n->threads.v[--n->threads.len];
+
+	n->threads.v[*place] = *last;
+	*hashmap_get(&n->thread_by_index, last->index) = *place;
+	hashmap_remove(&n->thread_by_index, index);
+}
+
+/* Takes the counts of threads at a sequence point, or of those that ended. */
+static int v6_take_reached(struct nettrace *n, struct reader *r, uint32_t count, bool ended)
 {
 	for (uint32_t i = 0; i < count && !r->failed && reader_left(r); i++) {
 		uint64_t index = nettrace_varuint(r, 64);
 		uint32_t sequence = (uint32_t)nettrace_varuint(r, 32);
 
-		if (!r->failed && nettrace_count_reached(n, index, sequence))
+		if (r->failed)
+			break;
+		if (nettrace_count_reached(n, index, sequence))
 			return -ENOMEM;
+		if (ended)
+			v6_remove_thread(n, index);
 	}
 	return r->failed ? -EBADMSG : 0;
 }
@@ -163,7 +188,7 @@ static int v6_take_sequence_point(struct nettrace *n, struct reader *r)
 {
 	reader_skip(r, sizeof(uint64_t));
 	uint32_t flags = reader_u32(r), count = reader_u32(r);
-	int error = v6_take_reached(n, r, count);
+	int error = v6_take_reached(n, r, count, false);
 
 	nettrace_forget_rows(n);
 	if (flags & V6_FORGET_THREADS) {
@@ -265,7 +290,7 @@ static int v6_take_block(struct nettrace *n, uint8_t kind, const unsigned char *
 		error = v6_take_threads(n, &r);
 		break;
 	case V6_REMOVE_THREADS:
-		error = v6_take_reached(n, &r, UINT32_MAX);
+		error = v6_take_reached(n, &r, UINT32_MAX, true);
 		break;
 	case V6_LABELS:
 		error = v6_take_labels(n, &r);

@@ -357,6 +357,36 @@ static void version_6_has_threads_and_labels(void **state)
 	outbuf_close(&o);
 }
 
+/* More threads than the reader keeps, one after another. */
+static void removed_threads_take_no_room(void **state)
+{
+	struct outbuf o = outbuf_to(-1), b = outbuf_to(-1), row = outbuf_to(-1);
+
+	(void)state;
+	v6_begin(&o);
+	v6_kinds(&o);
+	for (uint32_t i = 0; i < 2 * NETTRACE_THREADS_MAX; i++) {
+		nt_varuint(&row, 5000 + i);
+		ipc_put_u8(&row, 3);
+		nt_varuint(&row, i);
+		v6_row(&b, &row);
+		if (i == 7)
+			v6_threads(&o); /* stays */
+		v6_block(&o, 6, &b);
+		nt_varuint(&b, 5000 + i);
+		nt_varuint(&b, 0);
+		v6_block(&o, 7, &b);
+	}
+	b = v6_events(1);
+	v6_compressed(&b, 0, 0);
+	v6_block(&o, 2, &b);
+	assert_int_equal(read_stream(&o, o.len, o.len), 0);
+	assert_non_null(strstr(received.data, " by 56 of 55/56 "));
+	outbuf_close(&o);
+	outbuf_close(&b);
+	outbuf_close(&row);
+}
+
 static void a_cut_stream_of_version_6_gives_its_whole_blocks(void **state)
 {
 	struct outbuf o = v6_stream();
@@ -402,6 +432,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(version_3_has_kinds_and_stacks_among_its_events),
 		cmocka_unit_test(version_6_has_threads_and_labels),
+		cmocka_unit_test(removed_threads_take_no_room),
 		cmocka_unit_test(a_cut_stream_of_version_6_gives_its_whole_blocks),
 		cmocka_unit_test(damage_of_version_6_is_an_error_or_other_events),
 	};
