@@ -38,20 +38,15 @@ static int env_run(int argc, char **argv)
 	struct port_options options = {0};
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
 	struct ipc_environment environment;
-	struct opener *opener = NULL;
-
-	int status = port_target(&command_env, argc, argv, &options), r;
+	struct port_error error = {0};
+	int status = port_target(&command_env, argc, argv, &options);
 
 	if (status != EXIT_DONE)
 		return status;
-	r = opener_new(&opener);
-	struct port_error error = {.code = r, .what = "cannot open its files"};
+	int r = port_environment(options.opener, options.pid,
+				 clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &environment, &error);
 
-	if (!r)
-		r = port_environment(opener, options.pid,
-				     clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &environment,
-				     &error);
-	opener_free(opener);
+	opener_free(options.opener);
 	if (r)
 		return port_target_failed(options.pid, &error);
 	if (options.json)

@@ -53,18 +53,14 @@ static int info_run(int argc, char **argv)
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
 	struct ipc_process_info info;
 	struct port_error error = {0};
-	struct opener *opener = NULL;
-
-	int status = port_target(&command_info, argc, argv, &options), r;
+	int status = port_target(&command_info, argc, argv, &options);
 
 	if (status != EXIT_DONE)
 		return status;
-	r = opener_new(&opener);
-	error = (struct port_error){.code = r, .what = "cannot open its files"};
-	if (!r)
-		r = port_info(opener, options.pid, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS,
-			      &info, &error);
-	opener_free(opener);
+	int r = port_info(options.opener, options.pid, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS,
+			  &info, &error);
+
+	opener_free(options.opener);
 	if (r)
 		return port_target_failed(options.pid, &error);
 	if (options.json)

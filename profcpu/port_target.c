@@ -38,33 +38,37 @@ static int port_target_parse(const struct command *command, int argc, char **arg
 int port_target(const struct command *command, int argc, char **argv, struct port_options *options)
 {
 	struct options_pids pids = {0};
-	int status;
+	int status = EXIT_DONE;
 
 	if (port_target_parse(command, argc, argv, options))
 		return EXIT_USAGE;
-	if (options->pid)
-		return EXIT_DONE;
-	status = default_target(&pids);
-	if (status == EXIT_DONE)
+	if (!options->pid)
+		status = default_target(&pids);
+	if (!options->pid && status == EXIT_DONE)
 		options->pid = pids.list.v[0];
 	vec_free(&pids.list);
-	return status;
+	if (status != EXIT_DONE)
+		return status;
+	int r = opener_new(&options->opener);
+
+	if (r)
+		log_error("cannot open files of process %d: %s", options->pid, strerror(-r));
+	return r ? EXIT_FAILED : EXIT_DONE;
 }
 
 int port_target_failed(pid_t pid, const struct port_error *error)
 {
 	char text[PORT_TEXT_BYTES];
 
-	if (error->code == -ESRCH) {
-		log_error("process %d does not exist", pid);
-		return EXIT_FAILED;
-	}
 	port_error_text(error, text, sizeof(text));
-	log_error("process %d: %s%s", pid, text,
-		  error->code == -EACCES || error->code == -EPERM
-			  ? "; run as its user or with CAP_DAC_OVERRIDE and CAP_SYS_PTRACE (see "
-			    "`profcpu doctor -p PID`)"
-			  : "");
+	if (error->code == -ESRCH)
+		log_error("process %d does not exist", pid);
+	else if (error->code == -EACCES)
+		log_error("process %d: %s; run as its user, or with the capabilities that "
+			  "`profcpu doctor -p %d` names",
+			  pid, text, pid);
+	else
+		log_error("process %d: %s", pid, text);
 	return EXIT_FAILED;
 }
 

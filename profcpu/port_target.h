@@ -11,12 +11,14 @@
 struct port_options {
 	pid_t pid;
 	bool json, args;
-	bool takes_args; /* set by the caller: there is an option --args */
+	bool takes_args;       /* set by the caller: there is an option --args */
+	struct opener *opener; /* the caller frees it by opener_free */
 };
 
 /*
  * Reads the command line: -p, --json and perhaps --args. Without -p, the target is the only .NET
- * process in sight (default_target.h). EXIT_DONE; EXIT_USAGE or EXIT_FAILED after one message.
+ * process in sight (default_target.h). EXIT_DONE; EXIT_USAGE or EXIT_FAILED after one message, and
+ * then there is no opener.
  */
 int port_target(const struct command *command, int argc, char **argv, struct port_options *options);
 
