@@ -246,8 +246,10 @@ static int events_read(struct events_run *e, int fd, const char *name)
 	else if (r == -ENOMEM)
 		log_error("too little memory to read %s", name);
 	else if (r && err.what)
-		log_error("cannot read %s: %s, at byte %llu; the events before it are printed",
-			  name, err.what, (unsigned long long)err.offset);
+		log_error("cannot read %s: %s, at byte %llu%s", name, err.what,
+			  (unsigned long long)err.offset,
+			  e->shown ? "; the events before it are printed"
+				   : "; give a .nettrace file");
 	else if (r)
 		log_error("cannot read %s: %s", name, strerror(-r));
 	else if (!nettrace_stats(n).bytes)
