@@ -27,8 +27,6 @@ for (string? line; (line = Console.In.ReadLine()) != null; ours++)
 }
 
 using var source = new EventPipeEventSource(args[0]);
-_ = new ClrRundownTraceEventParser(source);
-_ = new ClrTraceEventParser(source);
 _ = new SampleProfilerTraceEventParser(source);
 _ = new TplEtwProviderTraceEventParser(source);
 source.Clr.All += _ => { };
