@@ -311,13 +311,16 @@ static int process_read_user(struct jit_processes *all, struct jit_process *p)
 	return 0;
 }
 
-/* Handles a failed probe. A failure that is not due to the process may be over next time. */
+/*
+ * Handles a failed probe. A failure that is not due to the process may be over next time. So may a
+ * lack of an answer (ask.h).
+ */
 static void process_probe_failed(struct jit_processes *all, struct jit_process *p, int error,
 				 bool last)
 {
-	bool is_ours = error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+	bool may_end = error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -ETIME;
 
-	if (is_ours && !last)
+	if (may_end && !last)
 		return;
 	p->done = true;
 	if (p->is_dotnet && !p->why[0]) {

@@ -213,10 +213,10 @@ static void processes_without_descriptors_are_counted(void **state)
 	assert_int_equal(unread, 0);
 }
 
-/* A process with the most mappings that the kernel permits, all of a path of 4000 bytes. */
+/* A process with more mappings than are taken, all of a path of 4000 bytes. */
 static void put_hostile_process(int pid)
 {
-	enum { MAPS = 65530, PATH = 4000 };
+	enum { PATH = 4000, MAPS = SYNTH_MAPS_BYTES_MAX / PATH + 100 };
 	char path[64], *maps = malloc((size_t)MAPS * (PATH + 64)), *p = maps;
 
 	assert_non_null(maps);

@@ -1,15 +1,20 @@
-/* The times at which one process is read again. */
+/* When one process is read again. */
 #include "profcpu/jit/capture_process.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "container/ask.h"
 #include "container/proc.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -60,10 +65,62 @@ static void young_processes_are_read_again_soon(void **state)
 	assert_true(wait_after_step(3 * NS_PER_S) > AGE_NS);
 }
 
+static atomic_bool may_answer, has_answered;
+
+static int answer_late(void *state)
+{
+	(void)state;
+	while (!may_answer)
+		usleep(1000);
+	has_answered = true;
+	return 0;
+}
+
+/* On a busy machine, an answer may be late only once. */
+static void a_process_without_an_answer_is_asked_again(void **state)
+{
+	struct jit_processes all = {.names = JIT_NAMES_AUTO,
+				    .dir_fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+	uint64_t now = clock_monotonic_ns();
+	pid_t pid = fork();
+	char question = 0;
+
+	(void)state;
+	if (!pid)
+		for (;;)
+			pause();
+	struct jit_process p = {.pid = pid, .since_ns = now};
+
+	assert_int_equal(opener_new(&all.opener), 0);
+	assert_int_equal(ask(pid, answer_late, NULL, &question, sizeof(question)), -ETIME);
+	jit_process_probe(&all, &p, now, now + JIT_PROCESS_READY_NS, false);
+	assert_false(p.done);
+	assert_true(p.next_ns > now);
+	assert_int_equal(all.unseen, 0);
+	/* At the end it counts. */
+	struct jit_process last = p;
+
+	jit_process_probe(&all, &last, now, now + JIT_PROCESS_READY_NS, true);
+	assert_true(last.done);
+	assert_int_equal(all.unseen, 1);
+	assert_int_equal(all.unseen_error, -ETIME);
+	may_answer = true;
+	while (!has_answered)
+		usleep(1000);
+	usleep(100000);
+	jit_process_probe(&all, &p, now, now + JIT_PROCESS_READY_NS, true);
+	assert_int_equal(all.unseen, 1);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	opener_free(all.opener);
+	close(all.dir_fd);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(young_processes_are_read_again_soon),
+		cmocka_unit_test(a_process_without_an_answer_is_asked_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
