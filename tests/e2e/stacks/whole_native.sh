@@ -33,11 +33,11 @@ share() {
 
 # A recording ends when the program has used its CPU time, however busy the machine is. Just before libgcc enters a
 # handler, it overwrites the frames of its callers. This affects 2 of 1,000 samples of exceptions, and by chance more of
-# few samples, so exceptions are recorded longer. So is vfork, which mostly works in the kernel.
+# few samples, so exceptions are recorded longer. So are vfork and calls, which partly work in the kernel.
 export -f cpu_ms wait_for_cpu
 until_worked() {
 	local ms=$WORK_MS
-	[[ $name != exceptions-* && $name != vfork-* ]] || ms=$((3 * WORK_MS))
+	[[ $name != exceptions-* && $name != vfork-* && $name != calls-* ]] || ms=$((3 * WORK_MS))
 	UNTIL=(bash -c 'wait_for_cpu "$@"' - "$pid" "$ms")
 }
 
