@@ -43,12 +43,14 @@ static int env_run(int argc, char **argv)
 
 	if (status != EXIT_DONE)
 		return status;
-	int r = port_environment(options.opener, options.pid,
-				 clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &environment, &error);
+	int r = port_environment(&options.port, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS,
+				 &environment, &error);
 
-	opener_free(options.opener);
-	if (r)
-		return port_target_failed(options.pid, &error);
+	opener_free(options.port.opener);
+	if (r) {
+		port_report(&options.port, &error);
+		return EXIT_FAILED;
+	}
 	if (options.json)
 		env_print_json(&out, &environment);
 	else

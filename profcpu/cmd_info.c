@@ -18,7 +18,7 @@ static void info_put(struct outbuf *out, const char *name, const char *value)
 static void info_print(struct outbuf *out, const struct port_options *o,
 		       const struct ipc_process_info *i)
 {
-	outbuf_printf(out, "%-13s %d\n", "pid", o->pid);
+	outbuf_printf(out, "%-13s %d\n", "pid", o->port.pid);
 	outbuf_printf(out, "%-13s %llu\n", "pid inside", (unsigned long long)i->pid);
 	info_put(out, ".NET", i->version);
 	info_put(out, "program", i->entry_assembly);
@@ -34,7 +34,7 @@ static void info_print_json(struct outbuf *out, const struct port_options *o,
 {
 	struct json_writer w = json_put_document(out, 1);
 
-	json_put_i64(&w, "pid", o->pid);
+	json_put_i64(&w, "pid", o->port.pid);
 	json_put_u64(&w, "pid_inside", i->pid);
 	json_put_text(&w, "dotnet_version", i->version);
 	json_put_text(&w, "entry_assembly", i->entry_assembly);
@@ -57,12 +57,14 @@ static int info_run(int argc, char **argv)
 
 	if (status != EXIT_DONE)
 		return status;
-	int r = port_info(options.opener, options.pid, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS,
-			  &info, &error);
+	int r = port_info(&options.port, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &info,
+			  &error);
 
-	opener_free(options.opener);
-	if (r)
-		return port_target_failed(options.pid, &error);
+	opener_free(options.port.opener);
+	if (r) {
+		port_report(&options.port, &error);
+		return EXIT_FAILED;
+	}
 	if (options.json)
 		info_print_json(&out, &options, &info);
 	else

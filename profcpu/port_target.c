@@ -28,7 +28,7 @@ static int port_target_parse(const struct command *command, int argc, char **arg
 		if (c == '?' || (c == 'p' && options_u64("--pid", optarg, 1, INT_MAX, &pid)))
 			return -EINVAL;
 		if (c == 'p')
-			options->pid = (pid_t)pid;
+			options->port.pid = (pid_t)pid;
 		options->json |= c == TARGET_JSON;
 		options->args |= c == TARGET_ARGS;
 	}
@@ -42,34 +42,18 @@ int port_target(const struct command *command, int argc, char **argv, struct por
 
 	if (port_target_parse(command, argc, argv, options))
 		return EXIT_USAGE;
-	if (!options->pid)
+	if (!options->port.pid)
 		status = default_target(&pids);
-	if (!options->pid && status == EXIT_DONE)
-		options->pid = pids.list.v[0];
+	if (!options->port.pid && status == EXIT_DONE)
+		options->port.pid = pids.list.v[0];
 	vec_free(&pids.list);
 	if (status != EXIT_DONE)
 		return status;
-	int r = opener_new(&options->opener);
+	int r = opener_new(&options->port.opener);
 
 	if (r)
-		log_error("cannot open files of process %d: %s", options->pid, strerror(-r));
+		log_error("cannot open files of process %d: %s", options->port.pid, strerror(-r));
 	return r ? EXIT_FAILED : EXIT_DONE;
-}
-
-int port_target_failed(pid_t pid, const struct port_error *error)
-{
-	char text[PORT_TEXT_BYTES];
-
-	port_error_text(error, text, sizeof(text));
-	if (error->code == -ESRCH)
-		log_error("process %d does not exist", pid);
-	else if (error->code == -EACCES)
-		log_error("process %d: %s; run as its user, or with the capabilities that "
-			  "`profcpu doctor -p %d` names",
-			  pid, text, pid);
-	else
-		log_error("process %d: %s", pid, text);
-	return EXIT_FAILED;
 }
 
 int port_target_close(struct outbuf *out)

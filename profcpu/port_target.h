@@ -5,14 +5,14 @@
 #include "base/clock.h"
 #include "dotnet/eventpipe/port.h"
 #include "profcpu/command.h"
+#include "profcpu/trace/port_report.h"
 
 #define PORT_TARGET_LIMIT_NS (10 * NS_PER_S) /* for one command */
 
 struct port_options {
-	pid_t pid;
+	struct port port; /* the caller frees its opener by opener_free */
 	bool json, args;
-	bool takes_args;       /* set by the caller: there is an option --args */
-	struct opener *opener; /* the caller frees it by opener_free */
+	bool takes_args; /* set by the caller: there is an option --args */
 };
 
 /*
@@ -21,9 +21,6 @@ struct port_options {
  * then there is no opener.
  */
 int port_target(const struct command *command, int argc, char **argv, struct port_options *options);
-
-/* Reports that a command to the process failed, in one log_error line. Returns EXIT_FAILED. */
-int port_target_failed(pid_t pid, const struct port_error *error);
 
 /* Ends the output on stdout. EXIT_DONE, or EXIT_FAILED after one log_error line. */
 int port_target_close(struct outbuf *out);

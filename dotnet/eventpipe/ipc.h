@@ -32,11 +32,14 @@
  */
 enum ipc_command {
 	IPC_STOP_TRACING = 0x0201,
-	IPC_COLLECT_TRACING2 = 0x0203, /* 3.0: whether to send a rundown */
+	IPC_COLLECT_TRACING = 0x0202,  /* 3.0 */
+	IPC_COLLECT_TRACING2 = 0x0203, /* 3.1: whether to send a rundown */
 	IPC_COLLECT_TRACING3 = 0x0204, /* 8: whether events have stacks */
 	IPC_COLLECT_TRACING4 = 0x0205, /* 9: keywords of the rundown */
 	IPC_COLLECT_TRACING5 = 0x0206, /* 10: selection of events by id */
+	IPC_COLLECT_TRACING6 = 0x0207, /* 11: whether the runtime waits for room in its buffer */
 	IPC_PROCESS_INFO = 0x0400,     /* 5 */
+	IPC_RESUME = 0x0401,           /* 5 */
 	IPC_ENVIRONMENT = 0x0402,      /* 5 */
 	IPC_PROCESS_INFO2 = 0x0404,    /* 6 */
 	IPC_PROCESS_INFO3 = 0x0408,    /* 8 */

@@ -51,6 +51,11 @@ bool nettrace_ended(const struct nettrace *n)
 	return n->ended;
 }
 
+uint64_t nettrace_whole(const struct nettrace *n)
+{
+	return n->stream_at + n->taken;
+}
+
 struct nettrace_stats nettrace_stats(const struct nettrace *n)
 {
 	return n->stats;

@@ -97,6 +97,12 @@ int nettrace_feed(struct nettrace *n, const void *data, size_t len, struct parse
 /* Whether the end of the stream was read. Otherwise the stream was cut off. */
 bool nettrace_ended(const struct nettrace *n);
 
+/*
+ * Bytes up to the end of the last whole object of the stream (6: block). A stream that is cut there
+ * lacks only its end.
+ */
+uint64_t nettrace_whole(const struct nettrace *n);
+
 struct nettrace_stats nettrace_stats(const struct nettrace *n);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 
 #define PORT_RETRY_NS (5 * NS_PER_MS) /* while the runtime's queue of connections is full */
@@ -66,34 +67,63 @@ static int port_wait(int fd, short events, uint64_t deadline_ns)
 	}
 }
 
-int port_connect(struct opener *o, pid_t pid, uint64_t deadline_ns, int *ret_fd,
-		 struct port_error *err)
+static const char port_unreachable[] = "its diagnostic port cannot be reached";
+
+/* Connects to a socket by its path. 0; -EAGAIN: its queue is full; -errno. */
+static int port_connect_path(const char *path, int *ret_fd)
 {
-	static const char what[] = "its diagnostic port cannot be reached";
-	struct timespec pause = {.tv_nsec = PORT_RETRY_NS};
-	AUTO_CLOSE int fd = -1;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)))
+		return -errno;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* Whether the process itself listens. 0; -EPERM; -errno. */
+static int port_check_peer(const struct port *p, int fd, struct port_error *err)
+{
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
+
+	/*
+	 * peer.pid is 0 if the listener has no PID in our namespace. If /proc belongs to another
+	 * namespace, the PIDs do not compare. Then only the name identifies the process.
+	 */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return port_fail(err, -errno, port_unreachable, 0);
+	if (peer.pid != p->pid && (peer.pid || proc_is_own_namespace()))
+		return port_fail(err, -EPERM, "another process listens on its diagnostic port", 0);
+	return 0;
+}
+
+int port_connect(const struct port *p, uint64_t deadline_ns, int *ret_fd, struct port_error *err)
+{
+	struct timespec pause = {.tv_nsec = PORT_RETRY_NS};
+	AUTO_CLOSE int fd = -1;
 	int r;
 
-	while ((r = dotnet_port_connect(o, pid, &fd)) == -EAGAIN) {
+	if (p->server) {
+		r = port_server_connect(p->server, p->cookie, deadline_ns, ret_fd);
+		return r ? port_fail(err, r, "it does not connect", 0) : 0;
+	}
+	while ((r = p->path ? port_connect_path(p->path, &fd)
+			    : dotnet_port_connect(p->opener, p->pid, &fd)) == -EAGAIN) {
 		if (clock_monotonic_ns() >= deadline_ns)
 			return port_fail(err, -ETIMEDOUT,
 					 "its diagnostic port is busy with other connections", 0);
 		nanosleep(&pause, NULL);
 	}
 	if (r)
-		return port_fail(err, r, what, 0);
-	/*
-	 * peer.pid is 0 if the listener has no PID in our namespace. If /proc belongs to another
-	 * namespace, the PIDs do not compare. Then only the name identifies the process.
-	 */
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
-		return port_fail(err, -errno, what, 0);
-	if (peer.pid != pid && (peer.pid || proc_is_own_namespace()))
-		return port_fail(err, -EPERM, "another process listens on its diagnostic port", 0);
-	*ret_fd = TAKE_FD(fd);
-	return 0;
+		return port_fail(err, r, port_unreachable, 0);
+	r = p->path ? 0 : port_check_peer(p, fd, err);
+	if (!r)
+		*ret_fd = TAKE_FD(fd);
+	return r;
 }
 
 int port_send(int fd, const void *data, size_t len, uint64_t deadline_ns)
@@ -202,7 +232,26 @@ int port_request(int fd, enum ipc_command command, const void *payload, size_t l
 			 "a command", hresult);
 }
 
-int port_info(struct opener *o, pid_t pid, uint64_t deadline_ns, struct ipc_process_info *ret_info,
+int port_command(const struct port *p, enum ipc_command command, const void *payload, size_t len,
+		 uint64_t deadline_ns, struct port_error *err)
+{
+	AUTO_FREE void *answer = NULL;
+	AUTO_CLOSE int fd = -1;
+	struct parse_error bad;
+	size_t answer_len = 0;
+	uint32_t hresult;
+	int r = port_connect(p, deadline_ns, &fd, err);
+
+	if (!r)
+		r = port_request(fd, command, payload, len, deadline_ns, &answer, &answer_len, err);
+	if (r)
+		return r;
+	if (ipc_hresult_parse(answer, answer_len, &hresult, &bad))
+		return port_fail(err, bad.code, bad.what, 0);
+	return hresult >> 31 ? port_fail(err, -EREMOTEIO, "a command", hresult) : 0;
+}
+
+int port_info(const struct port *p, uint64_t deadline_ns, struct ipc_process_info *ret_info,
 	      struct port_error *err)
 {
 	static const enum ipc_command newest_first[] = {IPC_PROCESS_INFO3, IPC_PROCESS_INFO2,
@@ -216,7 +265,7 @@ int port_info(struct opener *o, pid_t pid, uint64_t deadline_ns, struct ipc_proc
 		struct parse_error bad;
 		size_t len = 0;
 
-		r = port_connect(o, pid, deadline_ns, &fd, err);
+		r = port_connect(p, deadline_ns, &fd, err);
 		if (!r)
 			r = port_request(fd, newest_first[i], NULL, 0, deadline_ns, &answer, &len,
 					 err);
@@ -227,14 +276,14 @@ int port_info(struct opener *o, pid_t pid, uint64_t deadline_ns, struct ipc_proc
 	return r;
 }
 
-int port_environment(struct opener *o, pid_t pid, uint64_t deadline_ns,
+int port_environment(const struct port *p, uint64_t deadline_ns,
 		     struct ipc_environment *ret_environment, struct port_error *err)
 {
 	AUTO_FREE void *answer = NULL, *data = NULL;
 	AUTO_CLOSE int fd = -1;
 	struct parse_error bad;
 	size_t len = 0, bytes;
-	int r = port_connect(o, pid, deadline_ns, &fd, err);
+	int r = port_connect(p, deadline_ns, &fd, err);
 
 	if (!r)
 		r = port_request(fd, IPC_ENVIRONMENT, NULL, 0, deadline_ns, &answer, &len, err);

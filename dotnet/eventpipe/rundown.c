@@ -14,9 +14,6 @@
 #define RUNDOWN_BUFFER_MB 64
 #define RUNDOWN_READ_BYTES ((size_t)4 << 20) /* of one read of a live session */
 
-#define PROVIDER_RUNTIME "Microsoft-Windows-DotNETRuntime"
-#define PROVIDER_RUNDOWN "Microsoft-Windows-DotNETRuntimeRundown"
-
 /* Keywords of both providers. */
 #define KEYWORD_LOADER 0x8ULL
 #define KEYWORD_JIT 0x10ULL
@@ -63,8 +60,7 @@ struct rundown_pending {
 };
 
 struct rundown {
-	struct opener *opener;
-	pid_t pid;
+	struct port port;
 	struct rundown_listener listener;
 	struct arena arena;
 	VEC(struct rundown_known *) modules;
@@ -86,8 +82,7 @@ int rundown_new(struct opener *o, pid_t pid, const struct rundown_listener *list
 
 	if (!r)
 		return -ENOMEM;
-	r->opener = o;
-	r->pid = pid;
+	r->port = (struct port){.opener = o, .pid = pid};
 	r->listener = *listener;
 	r->streams.of = listener->memory ? listener->memory->of : NULL;
 	r->pending_text = outbuf_to(-1);
@@ -515,11 +510,11 @@ static int rundown_once(struct rundown *r, uint64_t keywords, bool exact, uint64
 	const struct nettrace_listener listener = {
 		.event = rundown_event, .ctx = r, .memory = &r->streams};
 	struct session *s;
-	int error = session_begin(r->opener, r->pid, &request, &listener, deadline_ns, &s, err);
+	int error = session_begin(&r->port, &request, &listener, NULL, deadline_ns, &s, err);
 
 	if (error)
 		return error;
-	error = session_stop(r->opener, s, deadline_ns, err);
+	error = session_stop(s, deadline_ns, err);
 	rundown_add_stats(&r->stats, s);
 	session_free(s);
 	/* The events of a session cut short are valid too. */
@@ -564,7 +559,7 @@ int rundown_live_begin(struct rundown *r, bool il_maps, uint64_t deadline_ns,
 					   .what = "its events are already being read"};
 		return -EBUSY;
 	}
-	return session_begin(r->opener, r->pid, &request, &listener, deadline_ns, &r->live, err);
+	return session_begin(&r->port, &request, &listener, NULL, deadline_ns, &r->live, err);
 }
 
 int rundown_live_fd(const struct rundown *r)
@@ -589,7 +584,7 @@ int rundown_live_end(struct rundown *r, uint64_t deadline_ns, struct port_error 
 {
 	if (!r->live)
 		return 0;
-	int error = session_stop(r->opener, r->live, deadline_ns, err);
+	int error = session_stop(r->live, deadline_ns, err);
 
 	rundown_add_stats(&r->stats, r->live);
 	session_free(r->live);

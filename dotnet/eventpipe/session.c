@@ -14,12 +14,16 @@
 /* Last bytes read from a session that cannot be stopped; more than a socket holds. */
 #define SESSION_REST_BYTES ((size_t)16 << 20)
 #define SESSION_TYPE_STREAM 0
+#define SESSION_BUFFER_DROPS 0
+#define SESSION_BUFFER_WAITS 1
 
 struct session {
-	pid_t pid;
-	int fd;
+	const struct port *port;
+	int fd, stop_fd; /* stop_fd stays open, so that the runtime can reply */
 	uint64_t id;
 	struct nettrace *trace;
+	struct session_copy copy;
+	struct parse_error damage;
 	bool at_end, has_more;
 	struct share *memory; /* of the listener */
 	uint64_t counted;     /* bytes in it */
@@ -38,8 +42,8 @@ static void session_put_provider(struct outbuf *o, const struct session_provider
 	ipc_put_u64(o, p->keywords);
 	ipc_put_u32(o, p->level);
 	ipc_put_text(o, p->name);
-	ipc_put_text(o, "");
-	if (command != IPC_COLLECT_TRACING5)
+	ipc_put_text(o, p->arguments ? p->arguments : "");
+	if (command < IPC_COLLECT_TRACING5)
 		return;
 	ipc_put_u8(o, p->ids != NULL);
 	ipc_put_u32(o, p->nids);
@@ -50,22 +54,24 @@ static void session_put_provider(struct outbuf *o, const struct session_provider
 static void session_put_request(struct outbuf *o, const struct session_request *request,
 				enum ipc_command command)
 {
-	if (command == IPC_COLLECT_TRACING5)
+	if (command >= IPC_COLLECT_TRACING5)
 		ipc_put_u32(o, SESSION_TYPE_STREAM);
 	ipc_put_u32(o, request->buffer_mb);
 	ipc_put_u32(o, SESSION_FORMAT_NETTRACE);
 	if (command >= IPC_COLLECT_TRACING4)
 		ipc_put_u64(o, request->rundown);
-	else
+	else if (command >= IPC_COLLECT_TRACING2)
 		ipc_put_u8(o, request->rundown != 0);
 	if (command >= IPC_COLLECT_TRACING3)
-		ipc_put_u8(o, 0); /* no stacks */
+		ipc_put_u8(o, request->stacks);
 	ipc_put_u32(o, (uint32_t)request->nproviders);
 	for (size_t i = 0; i < request->nproviders; i++)
 		session_put_provider(o, &request->providers[i], command);
+	if (command >= IPC_COLLECT_TRACING6)
+		ipc_put_u32(o, request->waits ? SESSION_BUFFER_WAITS : SESSION_BUFFER_DROPS);
 }
 
-static int session_open(struct opener *o, struct session *s, const struct session_request *request,
+static int session_open(struct session *s, const struct session_request *request,
 			enum ipc_command command, uint64_t deadline_ns, struct port_error *err)
 {
 	struct outbuf payload = outbuf_to(-1);
@@ -75,7 +81,7 @@ static int session_open(struct opener *o, struct session *s, const struct sessio
 
 	session_put_request(&payload, request, command);
 	int r = payload.error ? session_fail(err, payload.error, "cannot create a session")
-			      : port_connect(o, s->pid, deadline_ns, &fd, err);
+			      : port_connect(s->port, deadline_ns, &fd, err);
 
 	if (!r)
 		r = port_request(fd, command, payload.data, payload.len, deadline_ns, &answer, &len,
@@ -92,26 +98,40 @@ static int session_open(struct opener *o, struct session *s, const struct sessio
 	return 0;
 }
 
-int session_begin(struct opener *o, pid_t pid, const struct session_request *request,
-		  const struct nettrace_listener *listener, uint64_t deadline_ns,
-		  struct session **ret_session, struct port_error *err)
+/* Tries the commands from the newest to the oldest one that can express the request. */
+static int session_open_newest(struct session *s, const struct session_request *request,
+			       uint64_t deadline_ns, struct port_error *err)
 {
-	static const enum ipc_command newest_first[] = {IPC_COLLECT_TRACING5, IPC_COLLECT_TRACING4,
-							IPC_COLLECT_TRACING3, IPC_COLLECT_TRACING2};
-	struct session *s;
+	static const enum ipc_command newest_first[] = {IPC_COLLECT_TRACING6, IPC_COLLECT_TRACING5,
+							IPC_COLLECT_TRACING4, IPC_COLLECT_TRACING3,
+							IPC_COLLECT_TRACING2, IPC_COLLECT_TRACING};
+	enum ipc_command oldest = request->rundown_exact ? IPC_COLLECT_TRACING4
+				  : request->rundown     ? IPC_COLLECT_TRACING
+							 : IPC_COLLECT_TRACING2;
 	int r = -ENOTSUP;
 
-	if (request->nproviders > SESSION_PROVIDERS_MAX)
-		return session_fail(err, -EINVAL, "too many providers");
-	for (size_t i = 0; i < request->nproviders; i++)
-		if (request->providers[i].nids > SESSION_IDS_MAX)
-			return session_fail(err, -EINVAL, "too many event ids");
-	s = calloc(1, sizeof(*s));
+	/* The newest one differs only in one wish. Without it, do not ask in vain. */
+	for (size_t i = request->waits ? 0 : 1;
+	     i < sizeof(newest_first) / sizeof(newest_first[0]) && newest_first[i] >= oldest &&
+	     r == -ENOTSUP;
+	     i++)
+		r = session_open(s, request, newest_first[i], deadline_ns, err);
+	return r;
+}
+
+int session_begin(const struct port *p, const struct session_request *request,
+		  const struct nettrace_listener *listener, const struct session_copy *copy,
+		  uint64_t deadline_ns, struct session **ret_session, struct port_error *err)
+{
+	struct session *s = calloc(1, sizeof(*s));
+
 	if (!s)
 		return session_fail(err, -ENOMEM, "cannot create a session");
-	s->pid = pid;
-	s->fd = -1;
+	s->port = p;
+	s->fd = s->stop_fd = -1;
 	s->memory = listener->memory;
+	if (copy)
+		s->copy = *copy;
 	if (share_count(s->memory, &s->counted, sizeof(*s))) {
 		session_free(s);
 		return session_fail(err, -ENOMEM, "too little memory is left for its events");
@@ -120,12 +140,8 @@ int session_begin(struct opener *o, pid_t pid, const struct session_request *req
 		session_free(s);
 		return session_fail(err, -ENOMEM, "cannot create a session");
 	}
-	size_t known = sizeof(newest_first) / sizeof(newest_first[0]);
+	int r = session_open_newest(s, request, deadline_ns, err);
 
-	while (request->rundown_exact && newest_first[known - 1] < IPC_COLLECT_TRACING4)
-		known--;
-	for (size_t i = 0; i < known && r == -ENOTSUP; i++)
-		r = session_open(o, s, request, newest_first[i], deadline_ns, err);
 	if (r) {
 		session_free(s);
 		return r;
@@ -144,14 +160,48 @@ struct nettrace_stats session_stats(const struct session *s)
 	return nettrace_stats(s->trace);
 }
 
+bool session_is_whole(const struct session *s)
+{
+	return nettrace_ended(s->trace);
+}
+
+struct parse_error session_damage(const struct session *s)
+{
+	return s->damage;
+}
+
+uint64_t session_whole_bytes(const struct session *s)
+{
+	return nettrace_whole(s->trace);
+}
+
 void session_free(struct session *s)
 {
 	if (!s)
 		return;
 	cleanup_close(&s->fd);
+	cleanup_close(&s->stop_fd);
 	share_release(s->memory, &s->counted);
 	nettrace_free(s->trace);
 	free(s);
+}
+
+/* Takes bytes of the stream. 0; the results of the copy, of the listener and of nettrace_feed. */
+static int session_take(struct session *s, size_t len, struct port_error *err)
+{
+	struct parse_error bad = {.what = "its events cannot be kept"};
+	int r = s->copy.take ? s->copy.take(s->copy.ctx, s->buf, len) : 0;
+
+	if (r)
+		return session_fail(err, r, "its events cannot be kept");
+	if (s->damage.code)
+		return 0;
+	r = nettrace_feed(s->trace, s->buf, len, &bad);
+	if (s->copy.take && (r == -EBADMSG || r == -E2BIG)) {
+		s->damage = bad;
+		return 0;
+	}
+	return r ? session_fail(err, r, bad.what) : 0;
 }
 
 int session_read(struct session *s, size_t max_bytes, struct port_error *err)
@@ -159,7 +209,6 @@ int session_read(struct session *s, size_t max_bytes, struct port_error *err)
 	s->has_more = false;
 	for (size_t got = 0; got < max_bytes && !s->at_end;) {
 		ssize_t n = recv(s->fd, s->buf, sizeof(s->buf), MSG_DONTWAIT);
-		struct parse_error bad = {.what = "its events cannot be kept"};
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -169,10 +218,10 @@ int session_read(struct session *s, size_t max_bytes, struct port_error *err)
 			s->at_end = true;
 			break;
 		}
-		int r = nettrace_feed(s->trace, s->buf, (size_t)n, &bad);
+		int r = session_take(s, (size_t)n, err);
 
 		if (r)
-			return session_fail(err, r, bad.what);
+			return r;
 		got += (size_t)n;
 		s->at_end = nettrace_ended(s->trace);
 		s->has_more = got >= max_bytes && !s->at_end;
@@ -202,27 +251,37 @@ static int session_drain(struct session *s, uint64_t deadline_ns, struct port_er
 	}
 	if (r != -ENODATA)
 		return r;
-	return nettrace_ended(s->trace) ? 0
-					: session_fail(err, -EBADMSG, "its events were cut off");
+	return nettrace_ended(s->trace) || s->damage.code
+		       ? 0
+		       : session_fail(err, -EBADMSG, "its events were cut off");
 }
 
-int session_stop(struct opener *o, struct session *s, uint64_t deadline_ns, struct port_error *err)
+int session_request_stop(struct session *s, uint64_t deadline_ns, struct port_error *err)
 {
 	struct outbuf message = outbuf_to(-1), payload = outbuf_to(-1);
-	AUTO_CLOSE int fd = -1;
-	int r = s->at_end ? 0 : port_connect(o, s->pid, deadline_ns, &fd, err);
+
+	if (s->at_end || s->stop_fd >= 0)
+		return 0;
+	int r = port_connect(s->port, deadline_ns, &s->stop_fd, err);
 
 	/* Send exactly 8 bytes: the runtime does not check the length. */
 	ipc_put_u64(&payload, s->id);
-	if (!r && fd >= 0) {
+	if (!r) {
 		r = ipc_request(&message, IPC_STOP_TRACING, payload.data, payload.len);
 		if (!r)
-			r = port_send(fd, message.data, message.len, deadline_ns);
+			r = port_send(s->stop_fd, message.data, message.len, deadline_ns);
 		if (r)
 			session_fail(err, r, "the session cannot be stopped");
 	}
 	outbuf_close(&message);
 	outbuf_close(&payload);
+	return r;
+}
+
+int session_stop(struct session *s, uint64_t deadline_ns, struct port_error *err)
+{
+	int r = session_request_stop(s, deadline_ns, err);
+
 	if (!r)
 		return session_drain(s, deadline_ns, err);
 	/* Read the events already received, even if the process has ended. */

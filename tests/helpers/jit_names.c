@@ -47,7 +47,7 @@ static int info(struct opener *o, pid_t pid)
 	struct ipc_process_info i;
 	struct port_error e = {0};
 
-	if (port_info(o, pid, deadline(), &i, &e))
+	if (port_info(PORT_OF(pid), deadline(), &i, &e))
 		return port_failed(&e);
 	printf("pid %llu version %s rid %s arch %s entry %s command %s\n",
 	       (unsigned long long)i.pid, i.version, i.rid, i.arch, i.entry_assembly,

@@ -7,7 +7,9 @@
 #include "symbols/jit/perfmap.h"
 #include "tests/port_command.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /*
  * Lets the runtime write all methods compiled now, and go on. On success pass *ret_fd, the file, to
@@ -17,8 +19,8 @@ static inline int runtime_map_begin(struct opener *o, pid_t pid, uint64_t deadli
 {
 	struct port_error err = {0};
 	char text[PORT_TEXT_BYTES] = "its file cannot be read";
-	int r = port_command(o, pid, IPC_ENABLE_PERF_MAP, PERF_MAP_ONLY, sizeof(PERF_MAP_ONLY),
-			     deadline_ns, &err);
+	int r = port_command(PORT_OF(pid), IPC_ENABLE_PERF_MAP, PERF_MAP_ONLY,
+			     sizeof(PERF_MAP_ONLY), deadline_ns, &err);
 
 	if (r)
 		port_error_text(&err, text, sizeof(text));
@@ -35,7 +37,7 @@ static inline int runtime_map_end(struct opener *o, pid_t pid, uint64_t deadline
 	struct port_error err;
 	struct proc_status status;
 	char path[64];
-	int r = port_command(o, pid, IPC_DISABLE_PERF_MAP, NULL, 0, deadline_ns, &err);
+	int r = port_command(PORT_OF(pid), IPC_DISABLE_PERF_MAP, NULL, 0, deadline_ns, &err);
 
 	close(fd);
 	if (!r)

@@ -25,7 +25,8 @@ static int port_of(fake_serve_fn *serve, uint64_t limit_ns)
 	uint64_t begin = clock_monotonic_ns();
 
 	err = (struct port_error){0};
-	int r = port_command(o, fake.pid, IPC_DISABLE_PERF_MAP, NULL, 0, begin + limit_ns, &err);
+	int r = port_command(PORT_OF(fake.pid), IPC_DISABLE_PERF_MAP, NULL, 0, begin + limit_ns,
+			     &err);
 
 	assert_true(clock_monotonic_ns() - begin < limit_ns + LONG_NS);
 	fake_stop(&fake);
@@ -194,7 +195,7 @@ static int environment_of(fake_serve_fn *serve, uint64_t limit_ns, struct ipc_en
 	struct fake_runtime fake = fake_start(serve);
 
 	err = (struct port_error){0};
-	int r = port_environment(o, fake.pid, clock_monotonic_ns() + limit_ns, env, &err);
+	int r = port_environment(PORT_OF(fake.pid), clock_monotonic_ns() + limit_ns, env, &err);
 
 	fake_stop(&fake);
 	return r;
@@ -224,11 +225,11 @@ static void a_stopped_runtime_with_a_full_queue_costs_the_time_limit(void **stat
 
 	(void)state;
 	kill(fake.pid, SIGSTOP);
-	while (n < 64 &&
-	       !(r = port_connect(o, fake.pid, clock_monotonic_ns() + SHORT_NS, &fds[n], &err)))
+	while (n < 64 && !(r = port_connect(PORT_OF(fake.pid), clock_monotonic_ns() + SHORT_NS,
+					    &fds[n], &err)))
 		n++;
 	assert_int_equal(r, -ETIMEDOUT);
-	assert_int_equal(port_info(o, fake.pid, clock_monotonic_ns() + SHORT_NS, &info, &err),
+	assert_int_equal(port_info(PORT_OF(fake.pid), clock_monotonic_ns() + SHORT_NS, &info, &err),
 			 -ETIMEDOUT);
 	while (n)
 		close(fds[--n]);
@@ -249,13 +250,13 @@ static void another_process_behind_the_name_is_refused(void **state)
 	/* The test itself listens under the name of a process that has no port. */
 	int fd = -1, listener = fake_listen(path, sizeof(path), victim);
 
-	assert_int_equal(port_connect(o, victim, clock_monotonic_ns() + LONG_NS, &fd, &err),
+	assert_int_equal(port_connect(PORT_OF(victim), clock_monotonic_ns() + LONG_NS, &fd, &err),
 			 -EPERM);
 	close(listener);
-	assert_int_equal(port_connect(o, victim, clock_monotonic_ns() + LONG_NS, &fd, &err),
+	assert_int_equal(port_connect(PORT_OF(victim), clock_monotonic_ns() + LONG_NS, &fd, &err),
 			 -ECONNREFUSED);
 	unlink(path);
-	assert_int_equal(port_connect(o, victim, clock_monotonic_ns() + LONG_NS, &fd, &err),
+	assert_int_equal(port_connect(PORT_OF(victim), clock_monotonic_ns() + LONG_NS, &fd, &err),
 			 -ENOENT);
 	kill(victim, SIGKILL);
 	waitpid(victim, NULL, 0);
@@ -293,7 +294,7 @@ static int request_runtime(void *ctx)
 
 	if (proc_is_own_namespace())
 		return 98;
-	return -port_command(o, fake->pid, IPC_DISABLE_PERF_MAP, NULL, 0,
+	return -port_command(PORT_OF(fake->pid), IPC_DISABLE_PERF_MAP, NULL, 0,
 			     clock_monotonic_ns() + LONG_NS, &err);
 }
 
@@ -315,7 +316,7 @@ static int request_neighbour(void *ctx)
 	if (!proc_is_own_namespace() || proc_start_ticks(victim, &name.start) ||
 	    write(fds[1], &name, sizeof(name)) != (ssize_t)sizeof(name) || read(fds[2], &c, 1) != 1)
 		return 98;
-	return -port_connect(o, victim, clock_monotonic_ns() + LONG_NS, &fd, &err);
+	return -port_connect(PORT_OF(victim), clock_monotonic_ns() + LONG_NS, &fd, &err);
 }
 
 static void an_invisible_listener_counts_as_another_process(void **state)
@@ -406,7 +407,8 @@ static void an_older_runtime_gets_its_own_commands(void **state)
 		struct ipc_process_info info;
 
 		assert_int_equal(
-			port_info(o, fake.pid, clock_monotonic_ns() + LONG_NS, &info, &err), 0);
+			port_info(PORT_OF(fake.pid), clock_monotonic_ns() + LONG_NS, &info, &err),
+			0);
 		assert_true(info.pid == 42);
 		assert_string_equal(info.version, i == 2 ? "" : "8.0.1");
 		assert_string_equal(info.rid, i ? "" : "x");
@@ -416,7 +418,7 @@ static void an_older_runtime_gets_its_own_commands(void **state)
 	struct fake_runtime fake = fake_start(unknown);
 	struct ipc_process_info info;
 
-	assert_int_equal(port_info(o, fake.pid, clock_monotonic_ns() + LONG_NS, &info, &err),
+	assert_int_equal(port_info(PORT_OF(fake.pid), clock_monotonic_ns() + LONG_NS, &info, &err),
 			 -ENOTSUP);
 	fake_stop(&fake);
 }

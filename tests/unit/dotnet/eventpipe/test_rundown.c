@@ -564,11 +564,12 @@ static void a_short_read_is_detected(void **state)
 	const struct session_request request = {.providers = &provider, .nproviders = 1};
 	struct nettrace_listener listener = {.event = pass};
 	struct fake_runtime fake = fake_start(sends_whole_stream);
+	const struct port port = {.opener = o, .pid = fake.pid};
 	struct session *s;
 	int r = 0;
 
 	(void)state;
-	assert_int_equal(session_begin(o, fake.pid, &request, &listener,
+	assert_int_equal(session_begin(&port, &request, &listener, NULL,
 				       clock_monotonic_ns() + LONG_NS, &s, &err),
 			 0);
 	for (int i = 0; i < 1000 && !session_has_more(s) && !r; i++) {
