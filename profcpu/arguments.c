@@ -210,6 +210,30 @@ int options_decimal(const char *option, const char *what, const char *text, doub
 	return 0;
 }
 
+/* Reads "DAYS:HOURS:MINUTES:SECONDS"; the first ones may be left out. 0: it is none. */
+static double options_clock(const char *text)
+{
+	static const double scale[] = {60, 60, 24};
+	double parts[4], s = 0, unit = 1;
+	size_t n = 0;
+	char *end = NULL;
+
+	for (const char *p = text; n < 4; p = end + 1) {
+		parts[n++] = strtod(p, &end);
+		if (*p < '0' || *p > '9' || (*end && *end != ':'))
+			return 0;
+		if (!*end)
+			break;
+	}
+	if (*end)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		s += parts[n - 1 - i] * unit;
+		unit *= i < 3 ? scale[i] : 1;
+	}
+	return s;
+}
+
 int options_duration(const char *option, const char *text, uint64_t *ret_ns)
 {
 	static const struct {
@@ -217,8 +241,12 @@ int options_duration(const char *option, const char *text, uint64_t *ret_ns)
 		double s;
 	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}};
 	char *end;
-	double value = strtod(text, &end);
+	double value = strtod(text, &end), of_clock = strchr(text, ':') ? options_clock(text) : 0;
 
+	if (of_clock >= 0.001 && of_clock <= OPTIONS_DURATION_MAX_S) {
+		*ret_ns = (uint64_t)(of_clock * (double)NS_PER_S);
+		return 0;
+	}
 	for (size_t i = 0; end != text && i < sizeof(units) / sizeof(units[0]); i++) {
 		double s = value * units[i].s;
 

@@ -62,8 +62,9 @@ int options_decimal(const char *option, const char *what, const char *text, doub
 		    double *ret_value);
 
 /*
- * A time from 1 ms to 366 days: seconds, or with a unit ("10", "0.5", "500ms", "2m"). 0; -EINVAL
- * after one log_error line.
+ * A time from 1 ms to 366 days: seconds, or with a unit ("10", "0.5", "500ms", "2m"). It may also
+ * be days, hours, minutes and seconds ("00:00:00:10"), as for dotnet-trace. 0; -EINVAL after one
+ * log_error line.
  */
 int options_duration(const char *option, const char *text, uint64_t *ret_ns);
 

@@ -8,6 +8,7 @@
 #include "profcpu/default_target.h"
 #include "profcpu/post/outdir.h"
 #include "profcpu/post/postprocess.h"
+#include "profcpu/record/child.h"
 #include "profcpu/record/record.h"
 
 #include <errno.h>
@@ -368,9 +369,7 @@ static int collect_status(const struct record_result *result)
 {
 	if (!result->command_ended || result->end == RECORD_END_SIGNAL)
 		return EXIT_DONE;
-	if (WIFEXITED(result->command_status))
-		return WEXITSTATUS(result->command_status);
-	return EXIT_SIGNALED + WTERMSIG(result->command_status);
+	return record_child_exit_status(result->command_status);
 }
 
 /*

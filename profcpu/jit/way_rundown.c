@@ -1,7 +1,7 @@
 /* Names from the events with which the runtime lists its methods (dotnet/eventpipe/rundown.h). */
 #include "profcpu/jit/way.h"
 
-#include "container/dotnet_process.h"
+#include "profcpu/jit/collectible.h"
 #include "profcpu/jit/events.h"
 #include "profcpu/jit/stubs.h"
 
@@ -36,33 +36,15 @@ static void end(void *state, uint64_t until_ns)
 	free(w);
 }
 
-/*
- * Whether a list of all methods could crash the process, because it unloads assemblies. The memory
- * map shows programs that can do so, also while none is loaded. The runtime's list of assemblies
- * shows those loaded now, also in a single-file program. Returns 0; -EBUSY: it could, or none of
- * them is available; -errno.
- */
+/* 0; -EBUSY: a list of all methods could crash the process; errors of jit_collectible. */
 static int check_collectible(struct way *w, struct port_error *err, char *why)
 {
-	const char *file = NULL;
-	int mapped = dotnet_loader_file(w->target->pid, w->target->until_ns, &file);
-	int listed = 0;
-	char what[96];
+	char what[JIT_COLLECTIBLE_BYTES];
+	int r = jit_collectible(w->rundown, w->target->pid, w->target->until_ns, what, sizeof(what),
+				err);
 
-	if (mapped || !file)
-		listed = rundown_count_collectible(w->rundown, w->target->until_ns, err);
-	if (listed && listed != -ENOTSUP)
-		return listed;
-	unsigned long long n = rundown_stats(w->rundown).collectible;
-
-	if (file)
-		snprintf(what, sizeof(what), "it has loaded %s, so it may unload assemblies", file);
-	else if (n)
-		snprintf(what, sizeof(what), "it can unload %llu of its assemblies", n);
-	else if (mapped && listed)
-		snprintf(what, sizeof(what), "it may unload assemblies");
-	else
-		return 0;
+	if (r || !*what)
+		return r;
 	snprintf(why, JIT_WAY_WHY_BYTES,
 		 "%s, and listing its methods could crash it then; --jit-names=rundown lists them "
 		 "in any case, for 2 to 9 ms of its CPU time per thousand methods",

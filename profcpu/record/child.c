@@ -1,6 +1,7 @@
 #include "profcpu/record/child.h"
 
 #include "base/cleanup.h"
+#include "base/exit_status.h"
 #include "container/opener.h"
 
 #include <errno.h>
@@ -103,6 +104,12 @@ bool record_child_ended(struct record_command *c)
 	if (!c->ended)
 		wait_for(c, WNOHANG);
 	return c->ended;
+}
+
+int record_child_exit_status(int wait_status)
+{
+	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status)
+				      : EXIT_SIGNALED + WTERMSIG(wait_status);
 }
 
 void record_child_release(struct record_command *c)

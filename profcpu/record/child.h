@@ -29,6 +29,9 @@ int record_child_go(struct record_command *c);
 /* Whether the command has ended. Sets its status, without waiting. */
 bool record_child_ended(struct record_command *c);
 
+/* The exit status with which a command ended, as shells give it. wait_status: from waitpid. */
+int record_child_exit_status(int wait_status);
+
 /* Ends a child that has not executed its program, and closes the pipes. A started program
  * continues.
  */

@@ -273,9 +273,9 @@ static int watch_targets(struct record *rec)
 	int r = record_watch_sampler(&rec->watch, sampler_poll_fd(rec->sampler));
 
 	if (!r && rec->switches.rings)
-		r = record_watch_switches(&rec->watch, switch_rings_poll_fd(rec->switches.rings));
+		r = record_watch_fd(&rec->watch, switch_rings_poll_fd(rec->switches.rings));
 	if (!r && record_switches_timer(&rec->switches) >= 0)
-		r = record_watch_switches(&rec->watch, record_switches_timer(&rec->switches));
+		r = record_watch_fd(&rec->watch, record_switches_timer(&rec->switches));
 	if (!r && rec->command.pid)
 		return record_watch_process(&rec->watch, rec->command.pid);
 	for (size_t i = 0; i < o->npids && !o->system_wide && !r; i++)

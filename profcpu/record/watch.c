@@ -106,7 +106,7 @@ int record_watch_sampler(struct record_watch *w, int fd)
 	return add_fd(w, fd);
 }
 
-int record_watch_switches(struct record_watch *w, int fd)
+int record_watch_fd(struct record_watch *w, int fd)
 {
 	return add_fd(w, fd);
 }

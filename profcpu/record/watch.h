@@ -44,7 +44,7 @@ void record_watch_free(struct record_watch *w);
 
 /* Wake record_watch_wait when the descriptor is readable. 0 or -errno. */
 int record_watch_sampler(struct record_watch *w, int fd);
-int record_watch_switches(struct record_watch *w, int fd);
+int record_watch_fd(struct record_watch *w, int fd);
 
 /* Watches for the end of a process; one that has ended is ignored. 0 or -ENOMEM. */
 int record_watch_process(struct record_watch *w, pid_t pid);

@@ -719,9 +719,12 @@ static void ended_processes_are_kept_in_bounded_memory(void **state)
 	assert_int_equal(jit_capture_new(JIT_NAMES_MEMORY, dir_fd, &c), 0);
 	for (int i = 0; i < N; i++) {
 		pids[i] = fork();
-		if (!pids[i])
+		if (!pids[i]) {
+			/* A failure must not leave them behind. */
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			for (;;)
 				pause();
+		}
 		assert_true(pids[i] > 0);
 		jit_capture_add_process(c, pids[i]);
 	}

@@ -1,0 +1,38 @@
+/* Options of a recording of runtime events: the runtime, its events, and when to end. */
+#ifndef PROFCPU_TRACE_OPTIONS_H
+#define PROFCPU_TRACE_OPTIONS_H
+
+#include "dotnet/eventpipe/provider_list.h"
+#include "profcpu/trace/stop_event.h"
+
+#include <sys/types.h>
+
+/* Whether the runtime lists its methods and modules at the end, which names the stacks. */
+enum trace_rundown {
+	TRACE_RUNDOWN_AUTO, /* if that cannot crash it */
+	TRACE_RUNDOWN_ON,
+	TRACE_RUNDOWN_OFF,
+};
+
+/* The keywords that dotnet-trace uses. */
+#define TRACE_RUNDOWN_KEYWORDS UINT64_C(0x80020139)
+
+struct trace_options {
+	/* One of them: a process; a command; a socket. */
+	pid_t pid;
+	char *const *argv;
+	const char *socket;
+	bool listen; /* runtimes connect to the socket; else a runtime listens on it */
+	const struct session_provider *providers;
+	size_t nproviders;
+	enum trace_rundown rundown;
+	uint64_t rundown_keywords; /* with TRACE_RUNDOWN_AUTO and TRACE_RUNDOWN_ON */
+	uint32_t buffer_mb;
+	bool waits;              /* threads wait for room in the runtime's buffer */
+	uint64_t duration_ns;    /* 0: until a signal, the event or the end of the process */
+	struct stop_event *stop; /* borrowed */
+	const char *out; /* NULL: a name of the program and the time; "-": standard output */
+	bool quiet;      /* no progress line, no notes */
+};
+
+#endif

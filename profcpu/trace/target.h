@@ -1,0 +1,45 @@
+/* The runtime of a trace: how it is reached, and the command that it may run in. */
+#ifndef PROFCPU_TRACE_TARGET_H
+#define PROFCPU_TRACE_TARGET_H
+
+#include "base/temp_dir.h"
+#include "dotnet/eventpipe/port.h"
+#include "profcpu/record/child.h"
+#include "profcpu/record/watch.h"
+#include "profcpu/trace/options.h"
+
+#include <stdbool.h>
+
+#define TRACE_LIMIT_NS (10 * NS_PER_S) /* for the reply to a command */
+#define TRACE_NAME_BYTES 64
+
+struct trace_target {
+	struct opener *opener;
+	struct port port;
+	struct port_server *server;
+	struct temp_dir *dir;
+	struct record_command command;
+	char name[TRACE_NAME_BYTES]; /* of its program */
+	bool suspended;              /* it waits until it is resumed */
+};
+
+/*
+ * Reaches the runtime, or starts it and waits until it connects. 0; -EINTR: a signal came first,
+ * *ret_signal; another -errno, after one log_error line.
+ */
+int trace_target_reach(struct trace_target *t, const struct trace_options *options,
+		       struct record_watch *watch, int *ret_signal);
+
+/* Lets a runtime run that waits. 0; errors of port_command. */
+int trace_target_resume(struct trace_target *t, struct port_error *err);
+
+/*
+ * Lets other runtimes run, such as those of the command's children, which also wait. Call it now
+ * and then.
+ */
+void trace_target_resume_others(struct trace_target *t);
+
+/* Ends a command that has not executed its program, and frees all. */
+void trace_target_release(struct trace_target *t);
+
+#endif

@@ -1,0 +1,370 @@
+#include "profcpu/trace/trace.h"
+
+#include "base/clock.h"
+#include "base/exit_status.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/remedy.h"
+#include "profcpu/jit/collectible.h"
+#include "profcpu/trace/port_report.h"
+#include "profcpu/trace/target.h"
+#include "profcpu/trace/trace_file.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TRACE_READ_BYTES ((size_t)8 << 20)
+#define TRACE_WAIT_MS 200
+/* A runtime with very many methods takes long to list them. */
+#define TRACE_STOP_NS (120 * NS_PER_S)
+#define TRACE_PATH_BYTES 128
+
+enum trace_end {
+	TRACE_GOES_ON,
+	TRACE_END_TIME,
+	TRACE_END_SIGNAL,
+	TRACE_END_EVENT,
+	TRACE_END_PROCESS,
+	TRACE_END_ERROR,
+};
+
+struct trace {
+	const struct trace_options *options;
+	struct record_watch watch;
+	struct trace_target target;
+	struct session *session;
+	struct trace_file file;
+	char path[TRACE_PATH_BYTES];
+	struct nettrace_trace head;
+	bool stopped_by_event;
+	uint64_t begin_ns, whole; /* whole: of the file, when its first write failed */
+	struct progress progress;
+	enum trace_end end;
+	int end_signal;
+};
+
+static int trace_take_head(void *ctx, const struct nettrace_trace *head)
+{
+	struct trace *t = ctx;
+
+	t->head = *head;
+	return 0;
+}
+
+static int trace_take_event(void *ctx, const struct nettrace_event *event)
+{
+	struct trace *t = ctx;
+
+	if (!t->stopped_by_event && t->options->stop->provider)
+		t->stopped_by_event =
+			stop_event_matches(t->options->stop, event, t->head.pointer_bytes);
+	return 0;
+}
+
+static int trace_take_bytes(void *ctx, const void *data, size_t len)
+{
+	struct trace *t = ctx;
+	bool failed_before = t->file.error;
+	int r = trace_file_take(&t->file, data, len);
+
+	if (t->file.error && !failed_before)
+		t->whole = session_whole_bytes(t->session);
+	return r;
+}
+
+/* "APP_YYYYMMDD_HHMMSS.nettrace", as dotnet-trace names it. */
+static const char *trace_default_path(struct trace *t)
+{
+	time_t now = time(NULL);
+	char when[32];
+	struct tm tm;
+
+	localtime_r(&now, &tm);
+	strftime(when, sizeof(when), "%Y%m%d_%H%M%S", &tm);
+	snprintf(t->path, sizeof(t->path), "%s_%s.nettrace", t->target.name, when);
+	return t->path;
+}
+
+static int no_method(void *ctx, const struct rundown_method *method)
+{
+	(void)ctx;
+	(void)method;
+	return 0;
+}
+
+/*
+ * Chooses the keywords of the rundown. A process that unloads assemblies can crash in it. Before a
+ * program has started, nothing is known of it. 0; errors of jit_collectible.
+ */
+static int trace_choose_rundown(const struct trace *t, uint64_t *ret_keywords,
+				struct port_error *err)
+{
+	const struct trace_options *o = t->options;
+	const struct rundown_listener listener = {.method = no_method};
+	const struct port *port = &t->target.port;
+	char what[JIT_COLLECTIBLE_BYTES] = "";
+	struct rundown *rundown = NULL;
+
+	*ret_keywords = o->rundown == TRACE_RUNDOWN_OFF ? 0 : o->rundown_keywords;
+	if (o->rundown != TRACE_RUNDOWN_AUTO || !port->pid || t->target.suspended)
+		return 0;
+	*err = (struct port_error){.code = -ENOMEM, .what = "its assemblies cannot be listed"};
+	int r = rundown_new(port->opener, port->pid, &listener, &rundown);
+
+	if (!r)
+		r = jit_collectible(rundown, port->pid, clock_monotonic_ns() + TRACE_LIMIT_NS, what,
+				    sizeof(what), err);
+	rundown_free(rundown);
+	if (r || !*what)
+		return r;
+	*ret_keywords = 0;
+	log_warn("the trace has no names of methods: %s, and listing its methods could crash it "
+		 "then; --rundown on lists them in any case",
+		 what);
+	return 0;
+}
+
+static int trace_begin(struct trace *t)
+{
+	const struct trace_options *o = t->options;
+	const struct nettrace_listener listener = {
+		.trace = trace_take_head, .event = trace_take_event, .ctx = t};
+	const struct session_copy copy = {.take = trace_take_bytes, .ctx = t};
+	struct session_request request = {.providers = o->providers,
+					  .nproviders = o->nproviders,
+					  .stacks = true,
+					  .buffer_mb = o->buffer_mb,
+					  .waits = o->waits};
+	const char *path = o->out ? o->out : trace_default_path(t);
+	struct port_error err = {0};
+	int r = trace_choose_rundown(t, &request.rundown, &err);
+
+	if (r) {
+		port_report(&t->target.port, &err);
+		return r;
+	}
+	r = trace_file_create(&t->file, path);
+	if (r) {
+		log_error("cannot create %s: %s%s", path, strerror(-r), remedy_for(r));
+		return r;
+	}
+	r = session_begin(&t->target.port, &request, &listener, &copy,
+			  clock_monotonic_ns() + TRACE_LIMIT_NS, &t->session, &err);
+	if (!r)
+		r = trace_target_resume(&t->target, &err);
+	if (r) {
+		port_report(&t->target.port, &err);
+		return r;
+	}
+	t->begin_ns = clock_monotonic_ns();
+	return record_watch_fd(&t->watch, session_fd(t->session));
+}
+
+static void trace_show(struct trace *t, const char *what)
+{
+	struct nettrace_stats stats = session_stats(t->session);
+
+	progress_show(&t->progress, "%s %.0f s, %llu events, %.1f MB", what,
+		      (double)(clock_monotonic_ns() - t->begin_ns) / NS_PER_S,
+		      (unsigned long long)stats.events, (double)stats.bytes / 1e6);
+}
+
+/* Waits for events at most until a time, and takes them. 0; errors of session_read; -errno. */
+static int trace_step(struct trace *t, uint64_t until_ns, int *ret_signal)
+{
+	uint64_t now = clock_monotonic_ns();
+	uint64_t left_ms = until_ns > now ? (until_ns - now) / NS_PER_MS + 1 : 0;
+	struct port_error err = {0};
+	int r = record_watch_wait(&t->watch, left_ms < TRACE_WAIT_MS ? (int)left_ms : TRACE_WAIT_MS,
+				  ret_signal);
+
+	if (r) {
+		log_error("cannot wait for events: %s", strerror(-r));
+		return r;
+	}
+	trace_target_resume_others(&t->target);
+	r = session_read(t->session, TRACE_READ_BYTES, &err);
+	if (r && r != -ENODATA)
+		log_error("the events cannot be read: %s", err.what);
+	return r;
+}
+
+static enum trace_end trace_until_end(struct trace *t)
+{
+	uint64_t end_ns =
+		t->options->duration_ns ? t->begin_ns + t->options->duration_ns : UINT64_MAX;
+
+	for (;;) {
+		int r = trace_step(t, end_ns, &t->end_signal);
+
+		if (r == -ENODATA)
+			return TRACE_END_PROCESS;
+		if (r || t->file.error)
+			return TRACE_END_ERROR;
+		if (t->end_signal)
+			return TRACE_END_SIGNAL;
+		if (t->stopped_by_event)
+			return TRACE_END_EVENT;
+		if (clock_monotonic_ns() >= end_ns)
+			return TRACE_END_TIME;
+		trace_show(t, "recording events:");
+	}
+}
+
+/* Stops the session and takes the rest. A signal meanwhile ends that. Returns 0 or -errno. */
+static int trace_stop(struct trace *t)
+{
+	uint64_t until_ns = clock_monotonic_ns() + TRACE_STOP_NS;
+	struct port_error err = {0};
+	int r = session_request_stop(t->session, clock_monotonic_ns() + TRACE_LIMIT_NS, &err);
+	int signal = 0;
+
+	/* The process may have ended meanwhile. Its last events are in the socket. */
+	while (!signal && clock_monotonic_ns() < until_ns) {
+		int step = trace_step(t, until_ns, &signal);
+
+		if (step == -ENODATA)
+			return 0;
+		if (step)
+			return step;
+		if (r) {
+			port_report(&t->target.port, &err);
+			return r;
+		}
+		trace_show(t, "the runtime sends its last events:");
+	}
+	log_error("the runtime did not send its last events%s: the trace may lack names",
+		  signal ? "" : " in time");
+	return -ETIMEDOUT;
+}
+
+static int trace_report_file(const struct trace *t, int error)
+{
+	log_error("cannot write %s: %s%s", t->file.name, strerror(-error),
+		  strcmp(t->file.name, "-") ? remedy_for(error) : remedy_for_stdout(error));
+	return error;
+}
+
+/* Reports what the trace lacks. */
+static void trace_report(const struct trace *t)
+{
+	struct nettrace_stats stats = session_stats(t->session);
+	struct parse_error damage = session_damage(t->session);
+	double s = (double)(clock_monotonic_ns() - t->begin_ns) / NS_PER_S;
+
+	if (damage.code)
+		log_warn("the runtime's events are damaged, and kept as they came: %s, at byte "
+			 "%llu",
+			 damage.what, (unsigned long long)damage.offset);
+	if (stats.lost)
+		log_warn("the runtime dropped %llu events; record fewer events, or with a larger "
+			 "--buffersize",
+			 (unsigned long long)stats.lost);
+	if (t->options->stop->field_missing)
+		log_warn("--stopping-event-payload-filter names a field that the event lacks");
+	if (t->options->quiet)
+		return;
+	if (t->end == TRACE_END_PROCESS)
+		log_note("the process ended");
+	log_note("wrote %s: %llu event%s, %.1f MB, in %.1f s", t->file.name,
+		 (unsigned long long)stats.events, stats.events == 1 ? "" : "s",
+		 (double)t->file.bytes / 1e6, s);
+}
+
+static int trace_finish(struct trace *t)
+{
+	bool stop = t->end != TRACE_END_PROCESS;
+	int r = stop ? trace_stop(t) : 0;
+	int failed = t->file.error, mended = 0;
+
+	progress_close(&t->progress);
+	if (failed)
+		mended = trace_file_mend(&t->file, t->whole, t->head.version);
+	else if (!session_is_whole(t->session) && !session_damage(t->session).code)
+		mended =
+			trace_file_mend(&t->file, session_whole_bytes(t->session), t->head.version);
+	int closed = trace_file_close(&t->file);
+
+	failed = failed ? failed : mended ? mended : closed;
+	if (failed)
+		trace_report_file(t, failed);
+	trace_report(t);
+	return r ? r : failed;
+}
+
+/*
+ * Waits until the command ends, and returns the status. Runtimes that start in it later also wait
+ * for us, and would hang without us. A signal to us goes on to the command.
+ */
+static int trace_end_command(struct trace *t, int status)
+{
+	struct record_command *c = &t->target.command;
+	int signal = t->end_signal;
+	bool noted = t->options->quiet || t->end == TRACE_END_PROCESS;
+
+	if (!c->pid || c->go_fd >= 0)
+		return status;
+	while (!signal && !record_child_ended(c)) {
+		if (!noted)
+			log_note("waiting for the end of %s, process %d; Ctrl-C ends it",
+				 t->options->argv[0], c->pid);
+		noted = true;
+		trace_target_resume_others(&t->target);
+		if (record_watch_wait(&t->watch, TRACE_WAIT_MS, &signal))
+			break;
+	}
+	if (c->ended)
+		return status == EXIT_DONE ? record_child_exit_status(c->status) : status;
+	if (signal)
+		kill(c->pid, signal == SIGINT ? SIGINT : SIGTERM);
+	return status;
+}
+
+static int trace_run_begun(struct trace *t)
+{
+	int r = trace_target_reach(&t->target, t->options, &t->watch, &t->end_signal);
+
+	if (!r)
+		r = trace_begin(t);
+	if (r) {
+		(void)trace_file_close(&t->file);
+		return t->target.command.pid && t->target.command.ended && r == -ENOENT
+			       ? EXIT_NOT_FOUND
+		       : t->target.command.pid && t->target.command.ended && r == -EACCES
+			       ? EXIT_NOT_EXECUTABLE
+			       : EXIT_FAILED;
+	}
+	t->end = trace_until_end(t);
+	return trace_finish(t) ? EXIT_FAILED : EXIT_DONE;
+}
+
+int trace_run(const struct trace_options *options)
+{
+	struct trace *t = calloc(1, sizeof(*t));
+	int status = EXIT_FAILED;
+
+	if (!t) {
+		log_error("out of memory");
+		return EXIT_FAILED;
+	}
+	t->options = options;
+	t->file = TRACE_FILE_NONE;
+	t->progress = progress_to(STDERR_FILENO, options->quiet);
+	int r = record_watch_new(&t->watch);
+
+	if (r)
+		log_error("cannot wait for signals: %s", strerror(-r));
+	else
+		status = trace_end_command(t, trace_run_begun(t));
+	progress_close(&t->progress);
+	session_free(t->session);
+	trace_target_release(&t->target);
+	record_watch_free(&t->watch);
+	free(t);
+	return status;
+}

@@ -1,0 +1,33 @@
+/* The file of a trace, which grows as events come. */
+#ifndef PROFCPU_TRACE_TRACE_FILE_H
+#define PROFCPU_TRACE_TRACE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct trace_file {
+	int fd;           /* -1: not open */
+	const char *name; /* borrowed; "-": standard output */
+	uint64_t bytes;   /* written */
+	int error;        /* of the first failed write; later bytes are dropped */
+};
+
+#define TRACE_FILE_NONE ((struct trace_file){.fd = -1})
+
+/* Creates the file, or replaces an old one. 0; -errno of file_create. */
+int trace_file_create(struct trace_file *f, const char *name);
+
+/* Takes bytes of the stream. Always 0: the session must be read to its end in any case. */
+int trace_file_take(void *file, const void *data, size_t len);
+
+/*
+ * Ends the file so that all tools can read it: cuts it after its last whole object, and adds the
+ * end that the stream lacks. whole: bytes up to there. version: of the format. 0; -errno.
+ */
+int trace_file_mend(struct trace_file *f, uint64_t whole, unsigned version);
+
+/* Closes the file; removes it if nothing was written. 0; the first error of the file. */
+int trace_file_close(struct trace_file *f);
+
+#endif
