@@ -361,6 +361,8 @@ static int flamegraph_from_profile(struct flamegraph_arguments *a, struct post_s
 {
 	struct idle *idle = NULL;
 	struct post_result result;
+
+	a->load.trace_event = a->event;
 	int r = post_load_source(source, name, &a->load, profile, &result);
 
 	if (r)
@@ -540,7 +542,8 @@ const struct command command_flamegraph = {
 	.usage = "usage: profcpu flamegraph [OPTION...] [INPUT]\n"
 		 "\n"
 		 "INPUT is folded stacks (\"main;work 12\" lines), the directory of a recording,\n"
-		 "perf.data, prof.tar.gz, or the text of perf script. - or nothing is stdin.\n"
+		 "perf.data, prof.tar.gz, a .nettrace file, or the text of perf script. - or\n"
+		 "nothing is stdin.\n"
 		 "The SVG goes to stdout. In a browser, click to zoom, search by regular\n"
 		 "expression, or use the keys. The page address keeps zoom and search.\n"
 		 "Options have the names that they have in flamegraph.pl.\n"
@@ -581,7 +584,8 @@ const struct command command_flamegraph = {
 		 "      --encoding NAME   encoding in the XML declaration\n"
 		 "\n"
 		 "for other inputs than folded stacks:\n"
-		 "      --event NAME      draw samples of this event, not of the first one\n"
+		 "      --event NAME      draw samples of this event, not of the first one; of a\n"
+		 "                        trace of .NET: NAME[:FIELD], with the weight of FIELD\n"
 		 "      --tid             draw each thread apart: comm-PID/TID\n"
 		 "      --offline, --raw-names, --mangled, --inlines, --lines, --max-stack N,\n"
 		 "      --grades, --idle  see `profcpu help postprocess`\n"

@@ -29,6 +29,7 @@ enum fold_option {
 	FOLD_CONTEXT,
 	FOLD_SRCLINE,
 	FOLD_EVENT_FILTER,
+	FOLD_EVENT,
 	FOLD_NAMES,
 	FOLD_RAW_NAMES,
 	FOLD_MANGLED,
@@ -52,6 +53,7 @@ static const struct option fold_longopts[] = {
 	{"context", no_argument, NULL, FOLD_CONTEXT},
 	{"srcline", no_argument, NULL, FOLD_SRCLINE},
 	{"event-filter", required_argument, NULL, FOLD_EVENT_FILTER},
+	{"event", required_argument, NULL, FOLD_EVENT},
 	{"names", required_argument, NULL, FOLD_NAMES},
 	{"raw-names", no_argument, NULL, FOLD_RAW_NAMES},
 	{"mangled", no_argument, NULL, FOLD_MANGLED},
@@ -120,6 +122,8 @@ static int fold_collapse_option(struct fold_arguments *a, int option)
 		o->annotate_inlined = a->load.inlines = true;
 		return 0;
 	case FOLD_EVENT_FILTER:
+	case FOLD_EVENT:
+		a->load.trace_event = optarg;
 		o->event_filter = a->load.text.event_filter = optarg;
 		return 0;
 	default:
@@ -240,7 +244,7 @@ static int fold_report(const struct fold_arguments *a, const struct profile *pro
 			"%llu samples left out: their threads have no name, or one that readers of "
 			"perf script cannot parse; --names full has them",
 			(unsigned long long)stats->nameless_samples);
-	if (a->collapse.srcline && !a->load.lines && input->kind != INPUT_TEXT)
+	if (a->collapse.srcline && !a->load.lines && input_is_recording(input->kind))
 		log_note("--srcline has no effect here: it is for the text of `perf script -F "
 			 "+srcline`; use --lines for a recording");
 	return none_wanted ? -ENOENT : 0;
@@ -336,8 +340,8 @@ const struct command command_fold = {
 	.usage = "usage: profcpu fold [OPTION...] [INPUT]\n"
 		 "\n"
 		 "Writes one line for each distinct stack, \"comm;caller;callee WEIGHT\", sorted.\n"
-		 "INPUT is the directory of a recording, perf.data, prof.tar.gz, or the text of\n"
-		 "perf script with stacks. - or nothing is stdin.\n"
+		 "INPUT is the directory of a recording, perf.data, prof.tar.gz, a .nettrace\n"
+		 "file, or the text of perf script with stacks. - or nothing is stdin.\n"
 		 "\n"
 		 "Names are those of the picture. The text of perf script keeps its own names;\n"
 		 "its lines are those of `perf script | stackcollapse-perf.pl`.\n"
@@ -350,7 +354,7 @@ const struct command command_fold = {
 		 "                         perf, only functions of perf maps\n"
 		 "      --all              --kernel and --jit\n"
 		 "      --addrs            print addresses of frames without a name\n"
-		 "      --event-filter=EVENT\n"
+		 "      --event-filter=EVENT, --event EVENT\n"
 		 "                         take samples of this event, not of the first one\n"
 		 "\n"
 		 "for recordings and perf.data:\n"
@@ -366,6 +370,11 @@ const struct command command_fold = {
 		 "      --allow-fs TYPE    read files on this type of file system too; repeat it\n"
 		 "                         (`profcpu help collect`)\n"
 		 "      --offline          take names only from the recording\n"
+		 "\n"
+		 "for traces of .NET (nettrace):\n"
+		 "      --event NAME[:FIELD]\n"
+		 "                         take these events, not the samples of the runtime's\n"
+		 "                         sampler; each has the weight of its FIELD, or 1\n"
 		 "\n"
 		 "others:\n"
 		 "      --names full|perf  the form of names: that of the picture, or that of\n"

@@ -217,7 +217,7 @@ static int postprocess_check_dir(const struct post_source *source, const struct 
 		log_error("%s: has another recording; choose another directory with -o", path);
 		return -EEXIST;
 	}
-	if (!d->has_recording && !d->is_empty && source->kind != INPUT_TEXT) {
+	if (!d->has_recording && !d->is_empty && input_is_recording(source->kind)) {
 		log_error("%s: not empty, but a recording needs a directory of its own; choose "
 			  "another one with -o",
 			  path);
@@ -249,7 +249,7 @@ static bool postprocess_is_copied(const struct postprocess_arguments *a,
 				  const struct postprocess_dir *there,
 				  const struct post_source *source)
 {
-	return source->kind != INPUT_TEXT && (a->out || source->kind != INPUT_RECORDING) &&
+	return input_is_recording(source->kind) && (a->out || source->kind != INPUT_RECORDING) &&
 	       (there->fd < 0 || there->is_empty);
 }
 
@@ -287,7 +287,7 @@ static int postprocess_open(const struct postprocess_arguments *a,
 	if (r)
 		return r;
 	r = is_copied ? 0 : postprocess_check_dir(&source, there, a->out);
-	if (!r && !is_copied && source.kind != INPUT_TEXT && there->has_recording) {
+	if (!r && !is_copied && input_is_recording(source.kind) && there->has_recording) {
 		post_open_close(&source);
 		return post_open_dir(there->fd, a->out, NULL, ret_source);
 	}

@@ -228,6 +228,14 @@ uint64_t profile_left_out(const struct profile *p);
  */
 int profile_stack(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *ret_stack);
 
+/*
+ * Finds or adds the stack of n frames, innermost first. truncated: its further callers are unknown,
+ * so the mark PROFILE_TRUNCATED is at its root. If memory is short, keeps fewer frames and sets
+ * *ret_cut. 0, -ENOMEM, -E2BIG.
+ */
+int profile_stack_of(struct profile *p, const uint32_t *frames, size_t n, bool truncated,
+		     uint32_t *ret_stack, bool *ret_cut);
+
 /* Finds or adds a frame that is not code. kind: enum frame_kind. Errors as profile_frame. */
 int profile_label_frame(struct profile *p, const char *name, size_t len, uint8_t kind,
 			uint32_t *ret_frame);

@@ -210,22 +210,6 @@ static int script_frame_line(struct script_reader *s, const char *line, size_t l
 	return 0;
 }
 
-/* Adds the stack of the innermost `max` frames, under a mark if there are more. */
-static int script_put_stack(struct script_reader *s, size_t max, uint32_t *ret_stack)
-{
-	size_t n = s->frames.len < max ? s->frames.len : max;
-	uint32_t stack = PROFILE_STACK_EMPTY;
-	int r = n < s->frames.len
-			? profile_mark(s->profile, stack, PROFILE_TRUNCATED, FRAME_UNKNOWN, &stack)
-			: 0;
-
-	while (!r && n > 0)
-		r = profile_stack(s->profile, stack, s->frames.v[--n], &stack);
-	if (!r)
-		*ret_stack = stack;
-	return r;
-}
-
 /* Finds the stack of the frames, by their hash or in the trie. */
 static int script_stack(struct script_reader *s, uint32_t *ret_stack)
 {
@@ -239,17 +223,10 @@ static int script_stack(struct script_reader *s, uint32_t *ret_stack)
 		*ret_stack = *place;
 		return 0;
 	}
-	int r = script_put_stack(s, SIZE_MAX, &stack);
+	bool cut;
+	int r = profile_stack_of(s->profile, s->frames.v, s->frames.len, false, &stack, &cut);
 
-	if (r == -E2BIG) {
-		size_t max;
-
-		for (unsigned level = 1;
-		     r == -E2BIG && (max = profile_cut_stacks(s->profile, level)); level++)
-			r = script_put_stack(s, max, &stack);
-		(void)profile_cut_stacks(s->profile, 0);
-		s->stats->cut_stacks++;
-	}
+	s->stats->cut_stacks += cut;
 	if (r)
 		return r;
 	*ret_stack = stack;

@@ -244,6 +244,72 @@ static int load_text(struct post_source *source, const char *name,
 	return 0;
 }
 
+/* Reports what the samples of a trace lack. */
+static void load_report_trace(const char *name, const struct post_options *options,
+			      const struct import_trace_result *trace)
+{
+	if (trace->lost)
+		log_warn("%s: the runtime dropped %llu events", name,
+			 (unsigned long long)trace->lost);
+	if (trace->unweighted)
+		log_warn("%s: %llu events have no number in the field of '%s', and were left out",
+			 name, (unsigned long long)trace->unweighted, options->trace_event);
+	if (trace->nameless)
+		log_warn("%s: %.1f %% of the frames have no name, because the trace does not list "
+			 "their methods; record it with a rundown",
+			 name, 100.0 * (double)trace->nameless / (double)trace->frames);
+	if (options->inlines || options->lines || options->grades || options->mangled)
+		log_note("%s has no effect on %s: a trace has no such data",
+			 options->inlines  ? "--inlines"
+			 : options->lines  ? "--lines"
+			 : options->grades ? "--grades"
+					   : "--mangled",
+			 name);
+}
+
+/* -ENOENT after a message: no event can be drawn, or not the chosen one. */
+static int load_check_trace(const char *name, const struct post_options *options,
+			    const struct import_trace_result *trace)
+{
+	if (trace->samples || trace->unweighted)
+		return 0;
+	log_error("%s has no %s%s%s", name,
+		  options->trace_event ? "event with a stack named " : "samples of the sampler",
+		  options->trace_event ? options->trace_event : "",
+		  !trace->other_events ? ", and no other event with a stack"
+				       : "; choose other events with --event");
+	if (trace->other_events)
+		log_note("its events with stacks: %s", trace->others);
+	return -ENOENT;
+}
+
+static int load_trace(struct post_source *source, const char *name,
+		      const struct post_options *options, struct profile *profile,
+		      struct post_result *result)
+{
+	const struct import_trace_options trace = {.event = options->trace_event,
+						   .raw_names = options->raw_names,
+						   .functions_only = options->functions_only,
+						   .max_stack = options->max_stack};
+	struct parse_error err = {0};
+	int r = post_import_trace(source->fd, &trace, profile, &result->trace, &err);
+
+	if (r && !result->trace.samples)
+		return load_failed(name, r, &err);
+	if (r && err.code != r)
+		return load_failed(name, r, &err);
+	if (r || result->trace.is_cut) {
+		result->damaged = true;
+		log_warn("%s: %s%s; what came before is used", name,
+			 r ? "damaged: " : "the trace was cut off", r ? err.what : "");
+	}
+	r = load_check_trace(name, options, &result->trace);
+	if (r)
+		return r;
+	load_report_trace(name, options, &result->trace);
+	return text_room_fit(profile);
+}
+
 static bool load_rings_free(const struct post_source *source)
 {
 	return source->manifest.ring_memory &&
@@ -265,15 +331,17 @@ int post_load_source(struct post_source *source, const char *name,
 	    asprintf(&inside, "%s in %s", RECORDING_PERF_DATA, name) < 0)
 		inside = NULL;
 	profile_limit_memory(profile, memory_left);
-	int r = source->kind == INPUT_TEXT
-			? load_text(source, name, options, profile, ret_result)
+	int r = source->kind == INPUT_TEXT ? load_text(source, name, options, profile, ret_result)
+		: source->kind == INPUT_TRACE
+			? load_trace(source, name, options, profile, ret_result)
 			: load_data(source, inside ? inside : name, options, profile, ret_result);
 
 	ret_result->limits = source->manifest.limits;
 	for (int i = 0; i < LIMITS; i++)
 		ret_result->limits.cost[i] += ret_result->data.stacks.limits.cost[i];
-	ret_result->limits.cost[LIMIT_STACK_MEMORY] +=
-		ret_result->data.cut_stacks + ret_result->text.cut_stacks;
+	ret_result->limits.cost[LIMIT_STACK_MEMORY] += ret_result->data.cut_stacks +
+						       ret_result->text.cut_stacks +
+						       ret_result->trace.cut_stacks;
 	ret_result->limits.cost[LIMIT_DEBUG_LINKS] += debug_file_take_uncompared();
 	ret_result->limits.cost[LIMIT_SILENT] += ask_silent() - silent;
 	ret_result->limits.cost[LIMIT_ADDRESSES] +=

@@ -1,11 +1,12 @@
 /*
- * Loads any input into a profile: the directory of a recording, perf.data, prof.tar.gz or the text
- * of perf script, from a file or from stdin.
+ * Loads any input into a profile: the directory of a recording, perf.data, prof.tar.gz, the text of
+ * perf script or a trace of .NET, from a file or from stdin.
  */
 #ifndef PROFCPU_POST_LOAD_H
 #define PROFCPU_POST_LOAD_H
 
 #include "profcpu/post/import.h"
+#include "profcpu/post/import_trace.h"
 #include "profcpu/post/open.h"
 #include "profile/profile.h"
 #include "recording/script_read.h"
@@ -36,6 +37,7 @@ struct post_options {
 
 	struct opener *opener;           /* has pinned the targets; NULL: use a new one */
 	struct script_text_options text; /* for text; post_load sets full_name if it is NULL */
+	const char *trace_event;         /* for traces: import_trace_options.event */
 };
 
 struct post_result {
@@ -51,6 +53,7 @@ struct post_result {
 	struct recording_limits limits; /* of the recorder and of this load */
 	struct import_result data;      /* zero for text */
 	struct script_text_stats text;  /* zero for other inputs */
+	struct import_trace_result trace;
 };
 
 /*

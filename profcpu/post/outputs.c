@@ -302,7 +302,7 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 {
 	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE,
 	     wakeups = profile_wakeup_event(profile) != PROFILE_NONE;
-	bool wall = waits && options->wall, text = options->result->kind == INPUT_TEXT;
+	bool wall = waits && options->wall, text = !input_is_recording(options->result->kind);
 	/* The largest comes last, in case the disk gets full. */
 	struct outputs_file files[OUTPUTS_MAX + 1] = {
 		{RECORDING_SVG, REPLACE_PUBLIC, outputs_svg, .wanted = true},

@@ -392,7 +392,7 @@ int post_report_write(struct profile *profile, const struct post_result *input,
 	outbuf_printf(out, "samples   %llu",
 		      (unsigned long long)(profile_nsamples(profile) - waits->samples -
 					   input->data.wakeups.samples));
-	if (input->kind != INPUT_TEXT)
+	if (input_is_recording(input->kind))
 		report_losses(input, out);
 	outbuf_char(out, '\n');
 	if (waits->samples)

@@ -284,7 +284,7 @@ int post_report_json_write(const struct profile *profile, const struct post_resu
 		}
 		json_put_end(&off);
 	}
-	if (input->kind != INPUT_TEXT) {
+	if (input_is_recording(input->kind)) {
 		json_put_u64(&top, "lost", post_lost_samples(input));
 		json_put_u64(&top, "throttled", input->data.data.throttled);
 		json_put_bool(&top, "damaged", input->damaged);

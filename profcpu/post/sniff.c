@@ -69,6 +69,15 @@ static bool sniff_is_perf_dir(int fd)
 	       S_ISREG(st.st_mode);
 }
 
+/* nettrace, and netperf of .NET Core 2. */
+static bool sniff_is_trace(const unsigned char *m, size_t n)
+{
+	static const char netperf[] = "\x14\0\0\0!FastSerialization.1";
+
+	return (n >= 8 && !memcmp(m, "Nettrace", 8)) ||
+	       (n >= sizeof(netperf) - 1 && !memcmp(m, netperf, sizeof(netperf) - 1));
+}
+
 int post_sniff_kind(int fd, enum input_kind *ret_kind, const char **ret_packer)
 {
 	unsigned char m[SNIFF_MAGIC_BYTES];
@@ -88,6 +97,10 @@ int post_sniff_kind(int fd, enum input_kind *ret_kind, const char **ret_packer)
 	/* Take byte-swapped files too: their reader has a clear message for them. */
 	if (n >= 8 && (!memcmp(m, "PERFILE2", 8) || !memcmp(m, "2ELIFREP", 8))) {
 		*ret_kind = INPUT_PERF_DATA;
+		return 0;
+	}
+	if (sniff_is_trace(m, (size_t)n)) {
+		*ret_kind = INPUT_TRACE;
 		return 0;
 	}
 	*ret_packer = sniff_packer(m, (size_t)n);

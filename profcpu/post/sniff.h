@@ -16,8 +16,15 @@ enum input_kind {
 	INPUT_RECORDING, /* a directory with perf.data in it */
 	INPUT_PERF_DIR,  /* a directory of `perf record --threads` */
 	INPUT_ARCHIVE,   /* a tar of such a directory */
+	INPUT_TRACE,     /* events of .NET (nettrace) */
 	INPUT_TEXT,      /* anything else: the text of perf script, or folded stacks */
 };
+
+/* Whether the input is, or becomes, the directory of a recording. */
+static inline bool input_is_recording(enum input_kind kind)
+{
+	return kind != INPUT_TEXT && kind != INPUT_TRACE;
+}
 
 /*
  * Finds the kind of the input fd. *ret_packer: name of the program that decompresses an archive,
