@@ -143,6 +143,7 @@ static int kind_keep(struct nettrace *n, struct nettrace_kind_parts *parts)
 	kind.name = text + parts->name;
 	kind.fields = copy;
 	kind.nfields = parts->fields.v.len;
+	kind.number = n->nkinds++;
 	return vec_push(&n->kinds, kind);
 }
 

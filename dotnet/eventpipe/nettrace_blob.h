@@ -59,6 +59,7 @@ int nettrace_blobs_next(struct nettrace_blobs *b, struct nettrace_blob *ret_blob
 struct nettrace_kind {
 	const char *provider, *name;
 	uint32_t metadata_id, event_id, version, level, opcode;
+	uint32_t number; /* of this kind among those of the stream, from 0; no other has it */
 	uint64_t keywords;
 	const struct event_field *fields; /* NULL: none are described */
 	size_t nfields;                   /* including those in objects */

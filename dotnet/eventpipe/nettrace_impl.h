@@ -39,6 +39,7 @@ struct nettrace {
 	struct nettrace_trace trace;
 	struct arena text; /* names and fields of the kinds */
 	VEC(struct nettrace_kind) kinds;
+	uint32_t nkinds; /* with those that version 6 has removed */
 	struct hashmap kind_by_id;
 	struct nettrace_rows stacks, labels;
 	VEC(struct nettrace_thread) threads;

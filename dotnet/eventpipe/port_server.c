@@ -16,7 +16,7 @@
 
 #define SERVER_BACKLOG 255
 
-/* What a runtime sends first: magic, cookie, u64 PID, u16 0. */
+/* The first message of a runtime: magic, cookie, u64 PID, u16 0. */
 static const char server_magic[8] = "ADVR_V1";
 #define SERVER_HELLO_BYTES 34
 

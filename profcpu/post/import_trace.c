@@ -21,6 +21,9 @@
 #define TRACE_FRAMES_MAX 100 /* of a stack: runtimes leave out further callers */
 #define TRACE_EXTERNAL 1     /* type of a sample outside of managed code */
 #define TRACE_GROUPS_MAX ((size_t)1 << 27)
+#define TRACE_METHODS_BYTES_MAX ((size_t)512 << 20) /* payloads of events that list methods */
+#define TRACE_METHOD_LOADED 143
+#define TRACE_METHOD_END 144 /* of the rundown */
 #define TRACE_PROVIDER_INFO "Microsoft-DotNETCore-EventPipe"
 
 /* A stack of a thread, and its samples. */
@@ -32,10 +35,25 @@ struct trace_group {
 	bool outside;
 };
 
+/* A method that the trace lists. Its name is made when a frame needs it. */
 struct trace_method {
 	uint64_t start, end;
-	uint32_t name, module; /* ids in texts */
-	uint32_t order;
+	const unsigned char *payload;
+	uint32_t len, order;
+	uint32_t version;
+	bool of_rundown;
+	bool named;
+	uint32_t name, module; /* ids in texts, if named */
+};
+
+/* The use of an event here. */
+enum trace_role { TRACE_IGNORED, TRACE_CHOSEN, TRACE_OTHER, TRACE_INFO, TRACE_RUNDOWN };
+
+struct trace_kind {
+	bool known;
+	enum trace_role role;
+	bool is_sample, is_method, of_rundown;
+	uint32_t name; /* id in names */
 };
 
 /* Events of one name that have a stack and were not chosen. */
@@ -53,11 +71,14 @@ struct trace_import {
 	char *wanted, *field; /* of options->event */
 	struct intern stacks; /* addresses as they are in the trace */
 	struct intern texts;
-	struct intern names; /* of the others; a trace may forget its kinds */
+	struct intern names;          /* of events */
+	VEC(struct trace_kind) kinds; /* by their number */
 	VEC(struct trace_group) groups;
 	struct hashmap group_by_key;
 	VEC(struct trace_method) methods;
-	VEC(struct trace_other) others; /* by id in names */
+	struct arena payloads; /* of the methods */
+	struct trace_method *naming;
+	VEC(struct trace_other) others; /* by id in names; without those that were chosen */
 	struct hashmap frame_of; /* address and whether it is a caller -> frame of the profile */
 	VEC(uint32_t) frames;    /* of the stack that is being added, innermost first */
 	uint32_t program;        /* id in texts */
@@ -109,18 +130,61 @@ static bool trace_is_poll(const char *name)
 	       strstr(name, "System.Threading.Thread::<PollGC>g__PollGC");
 }
 
-static int trace_take_method(void *ctx, const struct rundown_method *m)
+/* Keeps the payload of an event that lists a method. */
+static int trace_keep_method(struct trace_import *t, const struct nettrace_event *event,
+			     const struct trace_kind *kind)
+{
+	struct reader r = reader_of(event->blob.payload, event->blob.payload_len);
+	struct trace_method m = {.len = event->blob.payload_len,
+				 .order = (uint32_t)t->methods.len,
+				 .version = event->kind->version,
+				 .of_rundown = kind->of_rundown};
+
+	reader_skip(&r, 2 * sizeof(uint64_t)); /* ids of the method and its module */
+	m.start = reader_u64(&r);
+	m.end = m.start + reader_u32(&r);
+	if (r.failed || m.end <= m.start)
+		return 0;
+	if (t->payloads.total_bytes + m.len > TRACE_METHODS_BYTES_MAX) {
+		t->result->methods_left_out++;
+		return 0;
+	}
+	char *copy = arena_alloc_text(&t->payloads, m.len);
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, event->blob.payload, m.len);
+	m.payload = (const unsigned char *)copy;
+	return vec_push(&t->methods, m);
+}
+
+/* Takes the name of the method that is being named. */
+static int trace_take_name(void *ctx, const struct rundown_method *named)
 {
 	struct trace_import *t = ctx;
-	struct trace_method method = {
-		.start = m->start, .end = m->start + m->bytes, .order = (uint32_t)t->methods.len};
-	int r = intern_put(&t->texts, m->name, m->len, &method.name);
+	struct trace_method *m = t->naming;
+	int r = intern_put(&t->texts, named->name, named->len, &m->name);
 
 	if (!r)
-		r = intern_str(&t->texts, m->module ? m->module->assembly : "", &method.module);
-	if (r || method.end <= method.start)
-		return r;
-	return vec_push(&t->methods, method);
+		r = intern_str(&t->texts, named->module ? named->module->assembly : "", &m->module);
+	m->named = !r;
+	return r;
+}
+
+/* Makes the name of a method from its payload. All modules are known now. */
+static int trace_name_method(struct trace_import *t, struct trace_method *m)
+{
+	const struct nettrace_kind kind = {.provider = m->of_rundown ? PROVIDER_RUNDOWN
+								     : PROVIDER_RUNTIME,
+					   .event_id = TRACE_METHOD_LOADED,
+					   .version = m->version};
+	const struct nettrace_event event = {
+		.kind = &kind, .blob = {.payload = m->payload, .payload_len = m->len}};
+
+	t->naming = m;
+	int r = rundown_take_event(t->rundown, &event);
+
+	return r || m->named ? r : rundown_flush(t->rundown);
 }
 
 static int trace_add(struct trace_import *t, const struct nettrace_event *event, uint64_t weight,
@@ -184,41 +248,87 @@ static bool trace_weight(const struct trace_import *t, const struct nettrace_eve
 	}
 }
 
-static int trace_count_other(struct trace_import *t, const struct nettrace_event *event)
+static int trace_count_other(struct trace_import *t, const struct trace_kind *kind)
 {
-	uint32_t name;
-	int r = intern_str(&t->names, event->kind->name, &name);
-
 	t->result->other_events++;
-	if (!r && name == t->others.len)
-		r = vec_push(&t->others, ((struct trace_other){.name = name}));
-	if (!r)
-		t->others.v[name].events++;
+	while (t->others.len <= kind->name) {
+		const struct trace_other other = {.name = (uint32_t)t->others.len};
+
+		if (vec_push(&t->others, other))
+			return -ENOMEM;
+	}
+	t->others.v[kind->name].events++;
+	return 0;
+}
+
+/* Decides what events of a kind are here. */
+static int trace_classify(struct trace_import *t, const struct nettrace_kind *kind,
+			  struct trace_kind *ret_kind)
+{
+	bool of_runtime = !strcmp(kind->provider, PROVIDER_RUNTIME);
+	struct trace_kind k = {.known = true,
+			       .is_sample = !strcmp(kind->provider, PROVIDER_SAMPLER),
+			       .of_rundown = !strcmp(kind->provider, PROVIDER_RUNDOWN)};
+
+	/* With the same layout: loaded, listed at the start, and listed at the end. */
+	k.is_method = (of_runtime && kind->event_id == TRACE_METHOD_LOADED) ||
+		      (k.of_rundown && (kind->event_id == TRACE_METHOD_LOADED ||
+					kind->event_id == TRACE_METHOD_END));
+	if (t->wanted ? !strcmp(t->wanted, kind->name) : k.is_sample)
+		k.role = TRACE_CHOSEN;
+	else if (!strcmp(kind->provider, TRACE_PROVIDER_INFO))
+		k.role = TRACE_INFO;
+	else
+		k.role = (of_runtime || k.of_rundown) && !k.is_method ? TRACE_RUNDOWN : TRACE_OTHER;
+	*ret_kind = k;
+	return intern_str(&t->names, kind->name, &ret_kind->name);
+}
+
+static int trace_kind_of(struct trace_import *t, const struct nettrace_kind *kind,
+			 const struct trace_kind **ret_kind)
+{
+	int r = 0;
+
+	while (t->kinds.len <= kind->number)
+		if (vec_push(&t->kinds, (struct trace_kind){0}))
+			return -ENOMEM;
+	if (!t->kinds.v[kind->number].known)
+		r = trace_classify(t, kind, &t->kinds.v[kind->number]);
+	*ret_kind = &t->kinds.v[kind->number];
 	return r;
+}
+
+static int trace_take_chosen(struct trace_import *t, const struct nettrace_event *event,
+			     const struct trace_kind *kind)
+{
+	struct event_value type = {0};
+	uint64_t weight = 1;
+
+	if (t->field && !trace_weight(t, event, &weight)) {
+		t->result->unweighted++;
+		return 0;
+	}
+	if (kind->is_sample)
+		(void)event_payload_find(event, t->head.pointer_bytes, "Type", &type);
+	return trace_add(t, event, weight, kind->is_sample && type.number == TRACE_EXTERNAL);
 }
 
 static int trace_take_event(void *ctx, const struct nettrace_event *event)
 {
 	struct trace_import *t = ctx;
-	bool is_sample = !strcmp(event->kind->provider, PROVIDER_SAMPLER);
-	uint64_t weight = 1;
-	struct event_value type = {0};
+	const struct trace_kind *kind;
+	int r = trace_kind_of(t, event->kind, &kind);
 
-	if (!is_sample && !strcmp(event->kind->provider, TRACE_PROVIDER_INFO))
-		return trace_take_program(t, event);
-	int r = is_sample ? 0 : rundown_take_event(t->rundown, event);
-
+	if (!r && kind->is_method)
+		r = trace_keep_method(t, event, kind);
+	else if (!r && kind->role == TRACE_RUNDOWN)
+		r = rundown_take_event(t->rundown, event);
+	else if (!r && kind->role == TRACE_INFO)
+		r = trace_take_program(t, event);
 	if (r || !event->stack)
 		return r;
-	if (!(t->wanted ? !strcmp(t->wanted, event->kind->name) : is_sample))
-		return trace_count_other(t, event);
-	if (t->field && !trace_weight(t, event, &weight)) {
-		t->result->unweighted++;
-		return 0;
-	}
-	if (is_sample)
-		(void)event_payload_find(event, t->head.pointer_bytes, "Type", &type);
-	return trace_add(t, event, weight, is_sample && type.number == TRACE_EXTERNAL);
+	return kind->role == TRACE_CHOSEN ? trace_take_chosen(t, event, kind)
+					  : trace_count_other(t, kind);
 }
 
 static int trace_order(const void *a, const void *b)
@@ -231,7 +341,7 @@ static int trace_order(const void *a, const void *b)
 }
 
 /* The method at an address; of several, the one that the trace listed last. NULL: none. */
-static const struct trace_method *trace_method_at(const struct trace_import *t, uint64_t addr)
+static struct trace_method *trace_method_at(const struct trace_import *t, uint64_t addr)
 {
 	size_t low = 0, high = t->methods.len;
 
@@ -243,7 +353,7 @@ static const struct trace_method *trace_method_at(const struct trace_import *t, 
 		else
 			high = middle;
 	}
-	const struct trace_method *m = low ? &t->methods.v[low - 1] : NULL;
+	struct trace_method *m = low ? &t->methods.v[low - 1] : NULL;
 
 	return m && addr < m->end ? m : NULL;
 }
@@ -292,11 +402,13 @@ static int trace_frame(struct trace_import *t, uint64_t addr, bool is_caller, ui
 		*ret_frame = r ? 0 : *known;
 		return r;
 	}
-	const struct trace_method *m = trace_method_at(t, addr - is_caller);
+	struct trace_method *m = trace_method_at(t, addr - is_caller);
 
-	if (m) {
+	if (m && !m->named)
+		r = trace_name_method(t, m);
+	if (!r && m && m->named) {
 		r = trace_name_frame(t, m, addr, &frame);
-	} else {
+	} else if (!r) {
 		frame.addr = t->options->functions_only ? 0 : addr;
 		r = profile_text(t->profile, "[unknown]", strlen("[unknown]"), &frame.name);
 	}
@@ -403,7 +515,8 @@ static void trace_name_others(struct trace_import *t)
 
 	if (t->others.len)
 		qsort(t->others.v, t->others.len, sizeof(*t->others.v), trace_more_first);
-	for (size_t i = 0; i < t->others.len && len < sizeof(t->result->others); i++)
+	for (size_t i = 0;
+	     i < t->others.len && t->others.v[i].events && len < sizeof(t->result->others); i++)
 		len += (size_t)snprintf(text + len, sizeof(t->result->others) - len, "%s%s (%llu)",
 					i ? ", " : "", intern_text(&t->names, t->others.v[i].name),
 					(unsigned long long)t->others.v[i].events);
@@ -442,7 +555,7 @@ int post_import_trace(int fd, const struct import_trace_options *options, struct
 		      struct import_trace_result *ret_result, struct parse_error *err)
 {
 	struct trace_import t = {.options = options, .profile = profile, .result = ret_result};
-	const struct rundown_listener listener = {.method = trace_take_method, .ctx = &t};
+	const struct rundown_listener listener = {.method = trace_take_name, .ctx = &t};
 
 	*ret_result = (struct import_trace_result){0};
 	t.wanted = options->event ? strdup(options->event) : NULL;
@@ -453,10 +566,9 @@ int post_import_trace(int fd, const struct import_trace_options *options, struct
 		*t.field++ = 0;
 	if (!r)
 		r = trace_read(&t, fd, err);
-	/* What came before the damage is as good as in a trace that was cut there. */
+	/* Events before the damage are as good as in a trace that was cut there. */
 	if (!r || r == -EBADMSG || r == -E2BIG) {
-		int flushed = rundown_flush(t.rundown);
-		int put = flushed ? flushed : trace_put_groups(&t);
+		int put = trace_put_groups(&t);
 
 		r = put ? put : r;
 	}
@@ -466,7 +578,9 @@ int post_import_trace(int fd, const struct import_trace_options *options, struct
 	intern_free(&t.stacks);
 	intern_free(&t.texts);
 	vec_free(&t.groups);
+	vec_free(&t.kinds);
 	vec_free(&t.methods);
+	arena_free(&t.payloads);
 	vec_free(&t.others);
 	hashmap_free(&t.group_by_key);
 	hashmap_free(&t.frame_of);

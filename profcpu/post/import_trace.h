@@ -34,15 +34,17 @@ struct import_trace_result {
 	uint64_t frames, nameless; /* frames of all samples; those without a name */
 	uint64_t lost, unknown;    /* as struct nettrace_stats */
 	uint64_t cut_stacks;       /* because memory is short */
+	uint64_t methods_left_out; /* over a limit on memory */
 	uint64_t other_events;     /* with a stack, but not chosen */
 	char others[256];          /* names of some of them; "": none */
 	bool is_cut;               /* the end of the trace is missing */
 };
 
 /*
- * Reads from fd (a file or a pipe, borrowed) to its end. 0; -EBADMSG: damaged, and what came before
- * is in the profile; -EBADMSG or -E2BIG with no samples: not a trace, or over a limit; -ENOMEM;
- * -errno of read. *err has the reason of the first two.
+ * Reads from fd (a file or a pipe, borrowed) to its end.
+ *
+ * 0; -EBADMSG: not a trace, or damaged; -E2BIG: over a limit; -ENOMEM; -errno of read. *err has the
+ * reason of the first two. The profile then has the events before the damage.
  *
  * Memory grows with the distinct stacks of threads, and with the methods that the trace lists.
  */

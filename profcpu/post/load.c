@@ -254,6 +254,10 @@ static void load_report_trace(const char *name, const struct post_options *optio
 	if (trace->unweighted)
 		log_warn("%s: %llu events have no number in the field of '%s', and were left out",
 			 name, (unsigned long long)trace->unweighted, options->trace_event);
+	if (trace->methods_left_out)
+		log_warn("%s: %llu methods of its list are left out, because they take too much "
+			 "memory",
+			 name, (unsigned long long)trace->methods_left_out);
 	if (trace->nameless)
 		log_warn("%s: %.1f %% of the frames have no name, because the trace does not list "
 			 "their methods; record it with a rundown",

@@ -41,7 +41,7 @@ struct trace {
 	struct trace_file file;
 	char path[TRACE_PATH_BYTES];
 	struct nettrace_trace head;
-	bool stopped_by_event;
+	bool stopped_by_event, rundown;
 	uint64_t begin_ns, whole; /* whole: of the file, when its first write failed */
 	struct progress progress;
 	enum trace_end end;
@@ -162,6 +162,7 @@ static int trace_begin(struct trace *t)
 		return r;
 	}
 	t->begin_ns = clock_monotonic_ns();
+	t->rundown = request.rundown;
 	return record_watch_fd(&t->watch, session_fd(t->session));
 }
 
@@ -216,6 +217,18 @@ static enum trace_end trace_until_end(struct trace *t)
 	}
 }
 
+/* Whether the stream ended as a stopped session does. A list of methods can crash the process. */
+static int trace_check_stopped(const struct trace *t)
+{
+	if (session_is_whole(t->session) || session_damage(t->session).code)
+		return 0;
+	log_error("the process ended before it had sent its last events%s",
+		  t->rundown ? ": the list of its methods may have crashed it, and the trace lacks "
+			       "their names; use --rundown off"
+			     : "");
+	return -ESRCH;
+}
+
 /* Stops the session and takes the rest. A signal meanwhile ends that. Returns 0 or -errno. */
 static int trace_stop(struct trace *t)
 {
@@ -229,7 +242,7 @@ static int trace_stop(struct trace *t)
 		int step = trace_step(t, until_ns, &signal);
 
 		if (step == -ENODATA)
-			return 0;
+			return trace_check_stopped(t);
 		if (step)
 			return step;
 		if (r) {

@@ -22,8 +22,8 @@ int trace_file_create(struct trace_file *f, const char *name);
 int trace_file_take(void *file, const void *data, size_t len);
 
 /*
- * Ends the file so that all tools can read it: cuts it after its last whole object, and adds the
- * end that the stream lacks. whole: bytes up to there. version: of the format. 0; -errno.
+ * Cuts the file after its last whole object, and adds the end that the stream lacks. So all tools
+ * can read it. whole: bytes up to that object's end. version: of the format. 0; -errno.
  */
 int trace_file_mend(struct trace_file *f, uint64_t whole, unsigned version);
 

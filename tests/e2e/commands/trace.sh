@@ -105,6 +105,15 @@ wait $tracer || fail "exit $?: $(cat err)"
 grep -q 'the process ended' err || fail "$(cat err)"
 equal killed.nettrace
 some killed.nettrace $SAMPLER
+working 10 --except Collect
+"$PROFCPU" trace -p "$STARTED" --rundown on -o stopped.nettrace 2>err &
+tracer=$!
+wait_for 60 test -s stopped.nettrace || fail "no events: $(cat err)"
+kill -STOP "$STARTED" && kill -INT $tracer && sleep 1 && kill -KILL "$STARTED"
+status=0
+wait $tracer || status=$?
+[ "$status" = 1 ] && grep -q 'the process ended before it had sent its last events: the list of its methods may' err || fail "exit $status: $(cat err)"
+equal stopped.nettrace
 # Runtimes that start later run without being recorded: beside the first one, after it, and after the trace.
 cat >several.sh <<SHELL
 "$PUBLISHED/wide-net-net10/wide-net" 2 --threads 1 --except Collect &

@@ -74,7 +74,7 @@ static void assert_none(void)
 			 -ETIMEDOUT);
 }
 
-/* What a runtime's own end of a connection gets if we write to the one that we have. */
+/* Both are ends of one connection: ours and the runtime's. */
 static void assert_joined(int ours, int theirs)
 {
 	char byte = 0;

@@ -114,7 +114,7 @@ static void begin(void)
 	put_stacks(1, 5, stacks);
 }
 
-/* What a runtime lists at the end. */
+/* The list that a runtime sends at the end. */
 static void put_rundown(const char *command_line)
 {
 	struct outbuf info = outbuf_to(-1);
