@@ -1,6 +1,11 @@
+#include "base/cleanup.h"
 #include "base/json_writer.h"
+#include "base/log.h"
+#include "profcpu/arguments.h"
 #include "profcpu/port_target.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,42 +38,119 @@ static void env_print_json(struct outbuf *out, const struct ipc_environment *env
 	json_put_end(&w);
 }
 
-static int env_run(int argc, char **argv)
+struct env_options {
+	struct port port;
+	bool json;
+	VEC(const char *) changes; /* "NAME=VALUE"; "NAME": remove it */
+};
+
+static int env_add_change(struct env_options *o, bool set)
 {
-	struct port_options options = {0};
+	const char *equals = strchr(optarg, '=');
+
+	if (set ? !equals || equals == optarg || !equals[1] : equals || !*optarg) {
+		log_error("%s: '%s' is not %s", set ? "--set" : "--unset", optarg,
+			  set ? "NAME=VALUE" : "the name of a variable");
+		return -EINVAL;
+	}
+	if (!vec_push(&o->changes, (const char *)optarg))
+		return 0;
+	log_error("out of memory");
+	return -ENOMEM;
+}
+
+static int env_parse(int argc, char **argv, struct env_options *o)
+{
+	enum { ENV_JSON = 256, ENV_SET, ENV_UNSET };
+	static const struct option longopts[] = {
+		{"pid", required_argument, NULL, 'p'},
+		{"json", no_argument, NULL, ENV_JSON},
+		{"set", required_argument, NULL, ENV_SET},
+		{"unset", required_argument, NULL, ENV_UNSET},
+		{0},
+	};
+
+	optind = 0;
+	for (int c; (c = options_next(&command_env, argc, argv, ":p:", longopts)) != -1;) {
+		if (c == '?' || (c == 'p' && port_target_pid(&o->port, optarg)) ||
+		    ((c == ENV_SET || c == ENV_UNSET) && env_add_change(o, c == ENV_SET)))
+			return -EINVAL;
+		o->json |= c == ENV_JSON;
+	}
+	if (o->json && o->changes.len) {
+		log_error("--json prints the environment; leave it out with --set and --unset");
+		return -EINVAL;
+	}
+	return options_no_argument(&command_env, argc, argv);
+}
+
+static int env_change(const struct env_options *o, struct port_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < o->changes.len && !r; i++) {
+		const char *change = o->changes.v[i], *equals = strchr(change, '=');
+		AUTO_FREE char *name =
+			strndup(change, equals ? (size_t)(equals - change) : strlen(change));
+
+		*err = (struct port_error){.code = -ENOMEM, .what = "cannot change a variable"};
+		r = name ? port_set_variable(&o->port, name, equals ? equals + 1 : "",
+					     clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, err)
+			 : -ENOMEM;
+	}
+	return r;
+}
+
+static int env_show(const struct env_options *o, struct port_error *err)
+{
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
 	struct ipc_environment environment;
-	struct port_error error = {0};
-	int status = port_target(&command_env, argc, argv, &options);
+	int r = port_environment(&o->port, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS,
+				 &environment, err);
 
-	if (status != EXIT_DONE)
-		return status;
-	int r = port_environment(&options.port, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS,
-				 &environment, &error);
-
-	opener_free(options.port.opener);
-	if (r) {
-		port_report(&options.port, &error);
-		return EXIT_FAILED;
-	}
-	if (options.json)
+	if (r)
+		return r;
+	if (o->json)
 		env_print_json(&out, &environment);
 	else
 		env_print(&out, &environment);
 	ipc_environment_free(&environment);
-	return port_target_close(&out);
+	*err = (struct port_error){0};
+	return port_target_close(&out) == EXIT_DONE ? 0 : -EIO;
+}
+
+static int env_run(int argc, char **argv)
+{
+	struct env_options options = {0};
+	struct port_error err = {0};
+	int status = env_parse(argc, argv, &options) ? EXIT_USAGE : port_target_open(&options.port);
+
+	if (status == EXIT_DONE) {
+		int r = options.changes.len ? env_change(&options, &err) : env_show(&options, &err);
+
+		if (r && err.code)
+			port_report(&options.port, &err);
+		status = r ? EXIT_FAILED : EXIT_DONE;
+	}
+	opener_free(options.port.opener);
+	vec_free(&options.changes);
+	return status;
 }
 
 const struct command command_env = {
 	.name = "env",
-	.summary = "print the environment of a .NET process as its runtime has it",
+	.summary = "print or change the environment of a .NET process",
 	.usage = "usage: profcpu env [-p PID] [--json]\n"
+		 "       profcpu env [-p PID] [--set NAME=VALUE]... [--unset NAME]...\n"
 		 "\n"
 		 "Asks the .NET runtime of a process for its environment, through its diagnostic\n"
 		 "port, and prints NAME=VALUE lines. Unlike /proc/PID/environ, it has what was\n"
 		 "set since the start through that port. Values may hold secrets.\n"
 		 "\n"
-		 "  -p, --pid PID  the process; default: the only .NET process in sight\n"
-		 "      --json     print JSON\n",
+		 "  -p, --pid PID         the process; default: the only .NET process in sight\n"
+		 "      --json            print JSON\n"
+		 "      --set NAME=VALUE  set a variable (.NET 6 and later). The program sees it;\n"
+		 "                        most settings of the runtime itself are read only once\n"
+		 "      --unset NAME      remove a variable\n",
 	.run = env_run,
 };

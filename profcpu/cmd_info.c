@@ -1,7 +1,9 @@
 #include "base/json_writer.h"
 #include "dotnet/eventpipe/event_payload.h"
+#include "profcpu/arguments.h"
 #include "profcpu/port_target.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,7 +17,32 @@ static void info_put(struct outbuf *out, const char *name, const char *value)
 	outbuf_char(out, '\n');
 }
 
-static void info_print(struct outbuf *out, const struct port_options *o,
+struct info_options {
+	struct port port;
+	bool json, args;
+};
+
+static int info_parse(int argc, char **argv, struct info_options *o)
+{
+	enum { INFO_JSON = 256, INFO_ARGS };
+	static const struct option longopts[] = {
+		{"pid", required_argument, NULL, 'p'},
+		{"json", no_argument, NULL, INFO_JSON},
+		{"args", no_argument, NULL, INFO_ARGS},
+		{0},
+	};
+
+	optind = 0;
+	for (int c; (c = options_next(&command_info, argc, argv, ":p:", longopts)) != -1;) {
+		if (c == '?' || (c == 'p' && port_target_pid(&o->port, optarg)))
+			return -EINVAL;
+		o->json |= c == INFO_JSON;
+		o->args |= c == INFO_ARGS;
+	}
+	return options_no_argument(&command_info, argc, argv);
+}
+
+static void info_print(struct outbuf *out, const struct info_options *o,
 		       const struct ipc_process_info *i)
 {
 	outbuf_printf(out, "%-13s %d\n", "pid", o->port.pid);
@@ -29,7 +56,7 @@ static void info_print(struct outbuf *out, const struct port_options *o,
 		info_put(out, "command line", i->command_line);
 }
 
-static void info_print_json(struct outbuf *out, const struct port_options *o,
+static void info_print_json(struct outbuf *out, const struct info_options *o,
 			    const struct ipc_process_info *i)
 {
 	struct json_writer w = json_put_document(out, 1);
@@ -49,11 +76,12 @@ static void info_print_json(struct outbuf *out, const struct port_options *o,
 
 static int info_run(int argc, char **argv)
 {
-	struct port_options options = {.takes_args = true};
+	struct info_options options = {0};
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
 	struct ipc_process_info info;
 	struct port_error error = {0};
-	int status = port_target(&command_info, argc, argv, &options);
+	int status =
+		info_parse(argc, argv, &options) ? EXIT_USAGE : port_target_open(&options.port);
 
 	if (status != EXIT_DONE)
 		return status;

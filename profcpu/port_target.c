@@ -9,50 +9,30 @@
 #include <limits.h>
 #include <string.h>
 
-static int port_target_parse(const struct command *command, int argc, char **argv,
-			     struct port_options *options)
+int port_target_pid(struct port *p, const char *text)
 {
-	enum { TARGET_JSON = 256, TARGET_ARGS };
-	struct option longopts[] = {
-		{"pid", required_argument, NULL, 'p'},
-		{"json", no_argument, NULL, TARGET_JSON},
-		{"args", no_argument, NULL, TARGET_ARGS},
-		{0},
-	};
 	uint64_t pid;
+	int r = options_u64("--pid", text, 1, INT_MAX, &pid);
 
-	if (!options->takes_args)
-		longopts[2] = (struct option){0};
-	optind = 0;
-	for (int c; (c = options_next(command, argc, argv, ":p:", longopts)) != -1;) {
-		if (c == '?' || (c == 'p' && options_u64("--pid", optarg, 1, INT_MAX, &pid)))
-			return -EINVAL;
-		if (c == 'p')
-			options->port.pid = (pid_t)pid;
-		options->json |= c == TARGET_JSON;
-		options->args |= c == TARGET_ARGS;
-	}
-	return options_no_argument(command, argc, argv);
+	if (!r)
+		p->pid = (pid_t)pid;
+	return r;
 }
 
-int port_target(const struct command *command, int argc, char **argv, struct port_options *options)
+int port_target_open(struct port *p)
 {
 	struct options_pids pids = {0};
-	int status = EXIT_DONE;
+	int status = p->pid ? EXIT_DONE : default_target(&pids);
 
-	if (port_target_parse(command, argc, argv, options))
-		return EXIT_USAGE;
-	if (!options->port.pid)
-		status = default_target(&pids);
-	if (!options->port.pid && status == EXIT_DONE)
-		options->port.pid = pids.list.v[0];
+	if (!p->pid && status == EXIT_DONE)
+		p->pid = pids.list.v[0];
 	vec_free(&pids.list);
 	if (status != EXIT_DONE)
 		return status;
-	int r = opener_new(&options->port.opener);
+	int r = opener_new(&p->opener);
 
 	if (r)
-		log_error("cannot open files of process %d: %s", options->port.pid, strerror(-r));
+		log_error("cannot open files of process %d: %s", p->pid, strerror(-r));
 	return r ? EXIT_FAILED : EXIT_DONE;
 }
 

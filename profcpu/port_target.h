@@ -1,4 +1,4 @@
-/* The process of commands that use a diagnostic port: info, env. */
+/* The process of commands that use a diagnostic port: info, env, dump and others. */
 #ifndef PROFCPU_PORT_TARGET_H
 #define PROFCPU_PORT_TARGET_H
 
@@ -9,18 +9,14 @@
 
 #define PORT_TARGET_LIMIT_NS (10 * NS_PER_S) /* for one command */
 
-struct port_options {
-	struct port port; /* the caller frees its opener by opener_free */
-	bool json, args;
-	bool takes_args; /* set by the caller: there is an option --args */
-};
+/* Takes the argument of the option -p. 0; -EINVAL after one log_error line. */
+int port_target_pid(struct port *p, const char *text);
 
 /*
- * Reads the command line: -p, --json and perhaps --args. Without -p, the target is the only .NET
- * process in sight (default_target.h). EXIT_DONE; EXIT_USAGE or EXIT_FAILED after one message, and
- * then there is no opener.
+ * Opens the port's process: p->pid, or if that is 0, the only .NET process in sight. EXIT_DONE, and
+ * the caller frees p->opener by opener_free; EXIT_USAGE or EXIT_FAILED after one message.
  */
-int port_target(const struct command *command, int argc, char **argv, struct port_options *options);
+int port_target_open(struct port *p);
 
 /* Ends the output on stdout. EXIT_DONE, or EXIT_FAILED after one log_error line. */
 int port_target_close(struct outbuf *out);

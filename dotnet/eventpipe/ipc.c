@@ -27,6 +27,9 @@ const char *ipc_hresult_text(uint32_t hresult)
 		{0x80131371u, "it has not started yet"},
 		{0x80070057u, "it rejected the values"},
 		{0x8007000eu, "it has no memory left"},
+		{0x8007007eu, "it cannot load this file"},
+		{0x800700cbu, "it has no such environment variable"},
+		{0x800000cbu, "it has no such environment variable"},
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -186,6 +189,14 @@ static int ipc_text(struct reader *r, size_t max_units, char **ret_text, struct 
 	}
 	*ret_text = text.data;
 	return 0;
+}
+
+int ipc_error_text_parse(const void *payload, size_t len, char **ret_text, struct parse_error *err)
+{
+	struct reader r = reader_of(payload, len);
+
+	reader_skip(&r, sizeof(uint32_t));
+	return ipc_text(&r, IPC_TEXT_MAX, ret_text, err);
 }
 
 void ipc_process_info_free(struct ipc_process_info *info)

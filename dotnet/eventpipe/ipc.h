@@ -31,6 +31,9 @@
  * adds.
  */
 enum ipc_command {
+	IPC_DUMP = 0x0101,  /* 3.0 */
+	IPC_DUMP2 = 0x0102, /* 6: flags */
+	IPC_DUMP3 = 0x0103, /* 7: a text in replies that report an error */
 	IPC_STOP_TRACING = 0x0201,
 	IPC_COLLECT_TRACING = 0x0202,  /* 3.0 */
 	IPC_COLLECT_TRACING2 = 0x0203, /* 3.1: whether to send a rundown */
@@ -38,10 +41,14 @@ enum ipc_command {
 	IPC_COLLECT_TRACING4 = 0x0205, /* 9: keywords of the rundown */
 	IPC_COLLECT_TRACING5 = 0x0206, /* 10: selection of events by id */
 	IPC_COLLECT_TRACING6 = 0x0207, /* 11: whether the runtime waits for room in its buffer */
+	IPC_ATTACH_PROFILER = 0x0301,  /* 3.0 */
+	IPC_STARTUP_PROFILER = 0x0302, /* 6 */
 	IPC_PROCESS_INFO = 0x0400,     /* 5 */
 	IPC_RESUME = 0x0401,           /* 5 */
 	IPC_ENVIRONMENT = 0x0402,      /* 5 */
+	IPC_SET_ENVIRONMENT = 0x0403,  /* 6 */
 	IPC_PROCESS_INFO2 = 0x0404,    /* 6 */
+	IPC_STARTUP_HOOK = 0x0407,     /* 8 */
 	IPC_PROCESS_INFO3 = 0x0408,    /* 8 */
 };
 
@@ -78,6 +85,12 @@ int ipc_header_parse(const void *data, size_t len, struct ipc_header *ret_header
 /* Parses a reply's payload that is a single HRESULT. 0; -EBADMSG: it is shorter. */
 int ipc_hresult_parse(const void *payload, size_t len, uint32_t *ret_hresult,
 		      struct parse_error *err);
+
+/*
+ * The text after the HRESULT of an error, as IPC_DUMP3 gives it. On success the caller frees
+ * *ret_text. 0; -EBADMSG, also if there is none; -E2BIG; -ENOMEM.
+ */
+int ipc_error_text_parse(const void *payload, size_t len, char **ret_text, struct parse_error *err);
 
 struct ipc_process_info {
 	uint64_t pid;                         /* in the runtime's own PID namespace */

@@ -199,6 +199,16 @@ static int port_reply(int fd, uint64_t deadline_ns, struct ipc_header *ret_heade
 	return 0;
 }
 
+/* Keeps the first part of the text in an error. */
+static void port_note_detail(struct port_error *err, const void *answer, size_t len)
+{
+	AUTO_FREE char *text = NULL;
+	struct parse_error bad;
+
+	if (err && !ipc_error_text_parse(answer, len, &text, &bad))
+		snprintf(err->detail, sizeof(err->detail), "%s", text);
+}
+
 int port_request(int fd, enum ipc_command command, const void *payload, size_t len,
 		 uint64_t deadline_ns, void **ret_payload, size_t *ret_len, struct port_error *err)
 {
@@ -225,11 +235,13 @@ int port_request(int fd, enum ipc_command command, const void *payload, size_t l
 	}
 	if (ipc_hresult_parse(answer, answer_len, &hresult, &bad))
 		return port_fail(err, bad.code, bad.what, 0);
-	return port_fail(err,
-			 hresult == IPC_E_UNKNOWN_COMMAND || hresult == IPC_E_NOT_SUPPORTED
-				 ? -ENOTSUP
-				 : -EREMOTEIO,
-			 "a command", hresult);
+	r = port_fail(err,
+		      hresult == IPC_E_UNKNOWN_COMMAND || hresult == IPC_E_NOT_SUPPORTED
+			      ? -ENOTSUP
+			      : -EREMOTEIO,
+		      "a command", hresult);
+	port_note_detail(err, answer, answer_len);
+	return r;
 }
 
 int port_command(const struct port *p, enum ipc_command command, const void *payload, size_t len,
@@ -301,4 +313,19 @@ int port_environment(const struct port *p, uint64_t deadline_ns,
 	if (ipc_environment_parse(data, bytes, ret_environment, &bad))
 		return port_fail(err, bad.code, bad.what, 0);
 	return 0;
+}
+
+int port_set_variable(const struct port *p, const char *name, const char *value,
+		      uint64_t deadline_ns, struct port_error *err)
+{
+	struct outbuf payload = outbuf_to(-1);
+
+	ipc_put_text(&payload, name);
+	ipc_put_text(&payload, value);
+	int r = payload.error ? port_fail(err, payload.error, "cannot change a variable", 0)
+			      : port_command(p, IPC_SET_ENVIRONMENT, payload.data, payload.len,
+					     deadline_ns, err);
+
+	outbuf_close(&payload);
+	return r;
 }

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #define PORT_TEXT_BYTES 192
+#define PORT_DETAIL_BYTES 256
 
 /*
  * How to reach a runtime; members are borrowed. By its process: its default port, in any PID
@@ -33,6 +34,8 @@ struct port_error {
 	int code;         /* result of the function */
 	const char *what; /* static; the failed step, or the fault in the reply */
 	uint32_t hresult; /* with -EREMOTEIO and -ENOTSUP */
+	/* With -EREMOTEIO: what the runtime says of it, for instance the errors of its dump. */
+	char detail[PORT_DETAIL_BYTES];
 };
 
 /*
@@ -84,6 +87,13 @@ int port_command(const struct port *p, enum ipc_command command, const void *pay
  */
 int port_info(const struct port *p, uint64_t deadline_ns, struct ipc_process_info *ret_info,
 	      struct port_error *err);
+
+/*
+ * Sets an environment variable of the process; "" removes it. Errors of port_command; -EREMOTEIO,
+ * also to remove one that does not exist.
+ */
+int port_set_variable(const struct port *p, const char *name, const char *value,
+		      uint64_t deadline_ns, struct port_error *err);
 
 /*
  * Gets the environment as the runtime has it, with variables that were set after its start. Free it

@@ -338,22 +338,41 @@ static int trace_end_command(struct trace *t, int status)
 	return status;
 }
 
+/* After a failure to begin: returns the exit status. Nothing waits for us any longer. */
+static int trace_give_up(struct trace *t, int error)
+{
+	const struct record_command *c = &t->target.command;
+	struct port_error err;
+
+	(void)trace_file_close(&t->file);
+	if (c->pid && c->ended)
+		return error == -ENOENT   ? EXIT_NOT_FOUND
+		       : error == -EACCES ? EXIT_NOT_EXECUTABLE
+					  : EXIT_FAILED;
+	if (c->pid && !t->end_signal)
+		t->end_signal = SIGTERM;
+	else if (!c->pid)
+		(void)trace_target_resume(&t->target, &err);
+	return EXIT_FAILED;
+}
+
 static int trace_run_begun(struct trace *t)
 {
 	int r = trace_target_reach(&t->target, t->options, &t->watch, &t->end_signal);
 
+	/* A failed write must not end profcpu before it has stopped the session. */
+	record_watch_survive_writes();
 	if (!r)
 		r = trace_begin(t);
-	if (r) {
-		(void)trace_file_close(&t->file);
-		return t->target.command.pid && t->target.command.ended && r == -ENOENT
-			       ? EXIT_NOT_FOUND
-		       : t->target.command.pid && t->target.command.ended && r == -EACCES
-			       ? EXIT_NOT_EXECUTABLE
-			       : EXIT_FAILED;
-	}
+	if (r)
+		return trace_give_up(t, r);
 	t->end = trace_until_end(t);
-	return trace_finish(t) ? EXIT_FAILED : EXIT_DONE;
+	int status = trace_finish(t) ? EXIT_FAILED : EXIT_DONE;
+
+	/* A connection that has ended would wake each later wait. */
+	session_free(t->session);
+	t->session = NULL;
+	return status;
 }
 
 int trace_run(const struct trace_options *options)

@@ -71,6 +71,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (!ipc_header_parse(data, size, &header, NULL) && header.bytes < IPC_HEADER_BYTES)
 		abort();
+	char *text;
+
+	if (!ipc_error_text_parse(data, size, &text, NULL)) {
+		if (strlen(text) > 2 * size)
+			abort();
+		free(text);
+	}
 	if (!ipc_hresult_parse(data, size, &hresult, NULL) && !ipc_hresult_text(hresult))
 		abort();
 	return 0;

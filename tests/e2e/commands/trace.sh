@@ -135,6 +135,13 @@ refused 1 'ended before a .NET runtime started' -o none.nettrace -- true
 refused 127 'cannot execute ./missing' -o none.nettrace -- ./missing
 refused 126 'cannot execute /etc/passwd' -o none.nettrace -- /etc/passwd
 
+echo "outputs that fail"
+begin=$SECONDS
+refused 1 'cannot create no/such/dir' -o no/such/dir.nettrace -- "$PUBLISHED/wide-net-net10/wide-net" 300
+[ $((SECONDS - begin)) -lt 60 ] || fail "the command went on without a trace"
+{ "$PROFCPU" trace -p "$pid" --rundown off -d 60 -o - 2>err || echo $? >status; } | head -c 1000 >head.nettrace
+[ "$(cat status)" = 1 ] && grep -q 'Broken pipe' err || fail "exit $(cat status): $(cat err)"
+
 echo "what is refused"
 refused 1 'has no diagnostic port' -p $$ -o none.nettrace
 refused 1 'does not exist' -p 2147483647 -o none.nettrace

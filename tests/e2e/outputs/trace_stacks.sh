@@ -7,7 +7,6 @@
 need python3
 need_sampling
 need_published wide-net-net8 wide-net-net9 wide-net-net10
-RUNTIME=Microsoft-Windows-DotNETRuntime
 folded() { "$PROFCPU" fold "$@" >folded 2>err || fail "fold $*: exit $?: $(cat err)"; }
 cat >names.py <<'PYTHON'
 # The methods that both profiles have, overloads included, have the same names. In the arguments, the list of the runtime

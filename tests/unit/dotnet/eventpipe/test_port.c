@@ -50,6 +50,25 @@ static void fails(int fd, const struct fake_request *request)
 	fake_hresult(fd, IPC_E_FAIL);
 }
 
+/* As .NET 7 and later explain why a dump failed. */
+static void explains(int fd, const struct fake_request *request)
+{
+	static const char reply[] = "\x05\x40\0\x80\x06\0\0\0n\0o\0 \0d\0\xe4\0\0";
+
+	fake_reply(fd, 0xffff, reply, request->command == IPC_DUMP3 ? sizeof(reply) : 10);
+}
+
+static void sets_variable(int fd, const struct fake_request *request)
+{
+	static const char expected[] = "\2\0\0\0A\0\0\0\3\0\0\0b\0=\0\0";
+
+	fake_hresult(fd, request->command == IPC_SET_ENVIRONMENT &&
+					 request->len == sizeof(expected) &&
+					 !memcmp(request->payload, expected, sizeof(expected))
+				 ? 0
+				 : IPC_E_BAD_ENCODING);
+}
+
 static void fails_in_an_ok(int fd, const struct fake_request *request)
 {
 	(void)request;
@@ -423,12 +442,36 @@ static void an_older_runtime_gets_its_own_commands(void **state)
 	fake_stop(&fake);
 }
 
+static void errors_have_the_runtimes_own_text(void **state)
+{
+	struct fake_runtime fake = fake_start(explains);
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(port_command(PORT_OF(fake.pid), i ? IPC_DUMP2 : IPC_DUMP3, NULL, 0,
+					      clock_monotonic_ns() + LONG_NS, &err),
+				 -EREMOTEIO);
+		assert_int_equal(err.hresult, IPC_E_FAIL);
+		assert_string_equal(err.detail, i ? "" : "no d\xc3\xa4");
+	}
+	fake_stop(&fake);
+	fake = fake_start(sets_variable);
+	assert_int_equal(port_set_variable(PORT_OF(fake.pid), "A",
+					   "b=", clock_monotonic_ns() + LONG_NS, &err),
+			 0);
+	assert_int_equal(
+		port_set_variable(PORT_OF(fake.pid), "A", "", clock_monotonic_ns() + LONG_NS, &err),
+		-EREMOTEIO);
+	fake_stop(&fake);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replies_of_runtimes_are_distinguished),
 		cmocka_unit_test(a_process_that_never_replies_costs_the_time_limit),
 		cmocka_unit_test(invalid_replies_are_rejected),
+		cmocka_unit_test(errors_have_the_runtimes_own_text),
 		cmocka_unit_test(an_environment_follows_its_reply),
 		cmocka_unit_test(a_stopped_runtime_with_a_full_queue_costs_the_time_limit),
 		cmocka_unit_test(another_process_behind_the_name_is_refused),

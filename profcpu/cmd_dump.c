@@ -1,0 +1,208 @@
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "profcpu/arguments.h"
+#include "profcpu/port_target.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DUMP_LIMIT_NS (900 * NS_PER_S) /* a large process takes minutes */
+/* Flags of the commands since .NET 6. */
+#define DUMP_LOGS 1u
+#define DUMP_LOGS_MORE 2u
+#define DUMP_CRASH_REPORT 4u
+
+struct dump_options {
+	struct port port;
+	const char *out;
+	uint32_t type, flags;
+};
+
+static int dump_parse_type(struct dump_options *o)
+{
+	/* As the runtime numbers them, from 1; dotnet-dump writes them with capital letters. */
+	static const char *const types[] = {"mini", "heap", "triage", "full"};
+
+	for (uint32_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (!strcasecmp(types[i], optarg)) {
+			o->type = i + 1;
+			return 0;
+		}
+	log_error("--type: '%s' is none of mini, heap, triage and full", optarg);
+	return -EINVAL;
+}
+
+static int dump_parse(int argc, char **argv, struct dump_options *o)
+{
+	enum { DUMP_TYPE = 256, DUMP_DIAG, DUMP_REPORT };
+	static const struct option longopts[] = {
+		{"pid", required_argument, NULL, 'p'},
+		{"type", required_argument, NULL, DUMP_TYPE},
+		{"output", required_argument, NULL, 'o'},
+		{"diag", no_argument, NULL, DUMP_DIAG},
+		{"crash-report", no_argument, NULL, DUMP_REPORT},
+		{0},
+	};
+
+	optind = 0;
+	for (int c; (c = options_next(&command_dump, argc, argv, ":p:o:", longopts)) != -1;) {
+		if (c == '?' || (c == 'p' && port_target_pid(&o->port, optarg)) ||
+		    (c == DUMP_TYPE && dump_parse_type(o)))
+			return -EINVAL;
+		if (c == 'o')
+			o->out = optarg;
+		o->flags |= c == DUMP_DIAG     ? DUMP_LOGS | DUMP_LOGS_MORE
+			    : c == DUMP_REPORT ? DUMP_CRASH_REPORT
+					       : 0;
+	}
+	return options_no_argument(&command_dump, argc, argv);
+}
+
+/*
+ * The path in the target's root; the caller frees it. The program that writes the dump runs there,
+ * with the rights of the target. NULL after one log_error line.
+ */
+static char *dump_path(const struct dump_options *o, bool other_root)
+{
+	char name[64], dir[PATH_MAX], *path = NULL;
+	const char *out = o->out;
+	time_t now = time(NULL);
+	struct tm tm;
+
+	localtime_r(&now, &tm);
+	strftime(name, sizeof(name), "core_%Y%m%d_%H%M%S", &tm);
+	if (out && *out != '/' && other_root) {
+		log_error(
+			"-o %s: the target writes the file, and it has another root than profcpu; "
+			"give an absolute path in that root",
+			out);
+		return NULL;
+	}
+	if (!out && other_root)
+		out = "/tmp";
+	else if (!getcwd(dir, sizeof(dir)))
+		out = NULL;
+	if (out && *out == '/' && o->out)
+		path = strdup(out);
+	else if (other_root ? asprintf(&path, "%s/%s", out, name) < 0
+			    : asprintf(&path, "%s/%s", dir, o->out ? o->out : name) < 0)
+		path = NULL;
+	if (!path)
+		log_error("out of memory");
+	return path;
+}
+
+/* Sends the newest command that the runtime knows. Errors of port_command. */
+static int dump_send(const struct dump_options *o, const char *path, struct port_error *err)
+{
+	static const enum ipc_command newest_first[] = {IPC_DUMP3, IPC_DUMP2, IPC_DUMP};
+	uint64_t deadline_ns = clock_monotonic_ns() + DUMP_LIMIT_NS;
+	int r = -ENOTSUP;
+
+	for (size_t i = 0; i < sizeof(newest_first) / sizeof(newest_first[0]) && r == -ENOTSUP;
+	     i++) {
+		struct outbuf payload = outbuf_to(-1);
+
+		ipc_put_text(&payload, path);
+		ipc_put_u32(&payload, o->type);
+		/* The oldest command takes only whether to write logs. */
+		ipc_put_u32(&payload,
+			    newest_first[i] == IPC_DUMP ? o->flags & DUMP_LOGS : o->flags);
+		r = payload.error ? payload.error
+				  : port_command(&o->port, newest_first[i], payload.data,
+						 payload.len, deadline_ns, err);
+		if (payload.error)
+			*err = (struct port_error){.code = r, .what = "the path does not fit"};
+		outbuf_close(&payload);
+	}
+	return r;
+}
+
+/* Prints where the file is, seen from here. */
+static void dump_report(const struct dump_options *o, const char *path, bool other_root)
+{
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+
+	if (other_root)
+		printf("/proc/%d/root", o->port.pid);
+	printf("%s", path);
+	if (!opener_file(o->port.opener, o->port.pid, path, UINT64_MAX, &fd) && !fstat(fd, &st))
+		printf("  %.1f MB\n", (double)st.st_size / 1e6);
+	else
+		printf("\n");
+	if (other_root)
+		log_note("the file is in the root of process %d, and gone with its container; copy "
+			 "it from there",
+			 o->port.pid);
+}
+
+static int dump_write(struct dump_options *o)
+{
+	struct opener_process process = {0};
+	struct port_error err = {0};
+	int r = opener_pin(o->port.opener, o->port.pid);
+
+	if (!r)
+		r = opener_process(o->port.opener, o->port.pid, &process);
+	if (r) {
+		err = (struct port_error){.code = r, .what = "its root cannot be opened"};
+		port_report(&o->port, &err);
+		return EXIT_FAILED;
+	}
+	AUTO_FREE char *path = dump_path(o, process.other_root);
+
+	if (!path)
+		return EXIT_USAGE;
+	r = dump_send(o, path, &err);
+	if (r) {
+		port_report(&o->port, &err);
+		for (char *rest = err.detail, *line; (line = strsep(&rest, "\n"));)
+			if (*line)
+				log_note("%s", line);
+		return EXIT_FAILED;
+	}
+	dump_report(o, path, process.other_root);
+	return EXIT_DONE;
+}
+
+static int dump_run(int argc, char **argv)
+{
+	struct dump_options options = {.type = 4};
+
+	if (dump_parse(argc, argv, &options))
+		return EXIT_USAGE;
+	int status = port_target_open(&options.port);
+
+	if (status == EXIT_DONE)
+		status = dump_write(&options);
+	opener_free(options.port.opener);
+	return command_end(status);
+}
+
+const struct command command_dump = {
+	.name = "dump",
+	.summary = "let a .NET process write its memory to a file",
+	.usage = "usage: profcpu dump [-p PID] [--type TYPE] [-o FILE] [--diag] [--crash-report]\n"
+		 "\n"
+		 "The .NET runtime of a process writes a dump (a core file), for dotnet-dump,\n"
+		 "lldb and other debuggers. The process stands still meanwhile. Prints where\n"
+		 "the file is. It holds the memory of the process, so it may hold secrets.\n"
+		 "\n"
+		 "  -p, --pid PID       the process; default: the only .NET process in sight\n"
+		 "      --type TYPE     full: all memory, the default; heap: the managed heap\n"
+		 "                      and stacks; mini: stacks; triage: mini without secrets\n"
+		 "                      such as paths and passwords, as far as the runtime can\n"
+		 "  -o, --output FILE   a path that the process itself can write, in its own\n"
+		 "                      root (core_YYYYMMDD_HHMMSS here, or in /tmp of a\n"
+		 "                      container)\n"
+		 "      --diag          let the runtime log what it does, on its own output\n"
+		 "      --crash-report  write FILE.crashreport.json too (.NET 6 and later)\n",
+	.run = dump_run,
+};
