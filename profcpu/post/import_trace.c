@@ -5,8 +5,10 @@
 #include "base/hashmap.h"
 #include "base/intern.h"
 #include "base/vec.h"
+#include "container/memory_left.h"
 #include "dotnet/eventpipe/event_payload.h"
-#include "dotnet/eventpipe/rundown.h"
+#include "dotnet/eventpipe/session.h"
+#include "profcpu/post/trace_methods.h"
 #include "symbols/core/symbol.h"
 #include "symbols/names/managed_name.h"
 
@@ -20,10 +22,8 @@
 #define TRACE_BLOCK_BYTES ((size_t)256 << 10)
 #define TRACE_FRAMES_MAX 100 /* of a stack: runtimes leave out further callers */
 #define TRACE_EXTERNAL 1     /* type of a sample outside of managed code */
-#define TRACE_GROUPS_MAX ((size_t)1 << 27)
+#define TRACE_STACK_MAX 10000
 #define TRACE_METHODS_BYTES_MAX ((size_t)512 << 20) /* payloads of events that list methods */
-#define TRACE_METHOD_LOADED 143
-#define TRACE_METHOD_END 144 /* of the rundown */
 #define TRACE_PROVIDER_INFO "Microsoft-DotNETCore-EventPipe"
 
 /* A stack of a thread, and its samples. */
@@ -35,25 +35,18 @@ struct trace_group {
 	bool outside;
 };
 
-/* A method that the trace lists. Its name is made when a frame needs it. */
-struct trace_method {
-	uint64_t start, end;
-	const unsigned char *payload;
-	uint32_t len, order;
-	uint32_t version;
-	bool of_rundown;
-	bool named;
-	uint32_t name, module; /* ids in texts, if named */
-};
-
 /* The use of an event here. */
-enum trace_role { TRACE_IGNORED, TRACE_CHOSEN, TRACE_OTHER, TRACE_INFO, TRACE_RUNDOWN };
-
 struct trace_kind {
 	bool known;
-	enum trace_role role;
-	bool is_sample, is_method, of_rundown;
+	bool is_chosen, is_sample, is_info, lists_methods;
 	uint32_t name; /* id in names */
+};
+
+/* A stack, once it is in the profile. */
+struct trace_stack {
+	bool done, cut;
+	uint32_t stack;
+	uint32_t frames, nameless;
 };
 
 /* Events of one name that have a stack and were not chosen. */
@@ -66,8 +59,10 @@ struct trace_import {
 	const struct import_trace_options *options;
 	struct profile *profile;
 	struct import_trace_result *result;
-	struct rundown *rundown;
+	struct trace_methods *methods;
 	struct nettrace_trace head;
+	uint64_t pid, memory_max;
+	bool has_pid, several;
 	char *wanted, *field; /* of options->event */
 	struct intern stacks; /* addresses as they are in the trace */
 	struct intern texts;
@@ -75,10 +70,8 @@ struct trace_import {
 	VEC(struct trace_kind) kinds; /* by their number */
 	VEC(struct trace_group) groups;
 	struct hashmap group_by_key;
-	VEC(struct trace_method) methods;
-	struct arena payloads; /* of the methods */
-	struct trace_method *naming;
 	VEC(struct trace_other) others; /* by id in names; without those that were chosen */
+	VEC(struct trace_stack) known;  /* by id in stacks */
 	struct hashmap frame_of; /* address and whether it is a caller -> frame of the profile */
 	VEC(uint32_t) frames;    /* of the stack that is being added, innermost first */
 	uint32_t program;        /* id in texts */
@@ -130,81 +123,36 @@ static bool trace_is_poll(const char *name)
 	       strstr(name, "System.Threading.Thread::<PollGC>g__PollGC");
 }
 
-/* Keeps the payload of an event that lists a method. */
-static int trace_keep_method(struct trace_import *t, const struct nettrace_event *event,
-			     const struct trace_kind *kind)
+/* Whether one more stack or group exceeds the memory for them. */
+static bool trace_is_full(const struct trace_import *t, size_t more)
 {
-	struct reader r = reader_of(event->blob.payload, event->blob.payload_len);
-	struct trace_method m = {.len = event->blob.payload_len,
-				 .order = (uint32_t)t->methods.len,
-				 .version = event->kind->version,
-				 .of_rundown = kind->of_rundown};
-
-	reader_skip(&r, 2 * sizeof(uint64_t)); /* ids of the method and its module */
-	m.start = reader_u64(&r);
-	m.end = m.start + reader_u32(&r);
-	if (r.failed || m.end <= m.start)
-		return 0;
-	if (t->payloads.total_bytes + m.len > TRACE_METHODS_BYTES_MAX) {
-		t->result->methods_left_out++;
-		return 0;
-	}
-	char *copy = arena_alloc_text(&t->payloads, m.len);
-
-	if (!copy)
-		return -ENOMEM;
-	memcpy(copy, event->blob.payload, m.len);
-	m.payload = (const unsigned char *)copy;
-	return vec_push(&t->methods, m);
-}
-
-/* Takes the name of the method that is being named. */
-static int trace_take_name(void *ctx, const struct rundown_method *named)
-{
-	struct trace_import *t = ctx;
-	struct trace_method *m = t->naming;
-	int r = intern_put(&t->texts, named->name, named->len, &m->name);
-
-	if (!r)
-		r = intern_str(&t->texts, named->module ? named->module->assembly : "", &m->module);
-	m->named = !r;
-	return r;
-}
-
-/* Makes the name of a method from its payload. All modules are known now. */
-static int trace_name_method(struct trace_import *t, struct trace_method *m)
-{
-	const struct nettrace_kind kind = {.provider = m->of_rundown ? PROVIDER_RUNDOWN
-								     : PROVIDER_RUNTIME,
-					   .event_id = TRACE_METHOD_LOADED,
-					   .version = m->version};
-	const struct nettrace_event event = {
-		.kind = &kind, .blob = {.payload = m->payload, .payload_len = m->len}};
-
-	t->naming = m;
-	int r = rundown_take_event(t->rundown, &event);
-
-	return r || m->named ? r : rundown_flush(t->rundown);
+	return t->stacks.text.total_bytes + t->stacks.cap * sizeof(*t->stacks.entries) +
+		       vec_bytes(&t->groups) + hashmap_bytes(&t->group_by_key) + more >
+	       t->memory_max;
 }
 
 static int trace_add(struct trace_import *t, const struct nettrace_event *event, uint64_t weight,
 		     bool outside)
 {
-	uint32_t stack, *index;
-	int is_new,
-		r = intern_put(&t->stacks, (const char *)event->stack, event->stack_bytes, &stack);
+	bool full = trace_is_full(t, event->stack_bytes);
+	struct trace_group group = {.thread = full ? 0 : event->thread, .outside = outside};
+	uint32_t *index;
+	int is_new, r = intern_put(&t->stacks, full ? "" : (const char *)event->stack,
+				   full ? 0 : event->stack_bytes, &group.stack);
 
-	if (r)
-		return r;
-	uint64_t key = hash_mix(hash_mix(event->thread, stack), outside);
-
-	if (t->groups.len >= TRACE_GROUPS_MAX)
-		return -E2BIG;
-	r = hashmap_entry(&t->group_by_key, key, (uint32_t)t->groups.len, &index, &is_new);
+	/* Addresses mean nothing without their process. */
+	t->several |= t->has_pid && t->pid != event->pid;
+	t->has_pid = true;
+	t->pid = event->pid;
+	if (t->several)
+		return -ENOTSUP;
+	t->result->cut_stacks += full;
+	if (!r)
+		r = hashmap_entry(&t->group_by_key,
+				  hash_mix(hash_mix(group.thread, group.stack), outside),
+				  (uint32_t)t->groups.len, &index, &is_new);
 	if (!r && is_new)
-		r = vec_push(&t->groups,
-			     ((struct trace_group){
-				     .thread = event->thread, .stack = stack, .outside = outside}));
+		r = vec_push(&t->groups, group);
 	if (r)
 		return r;
 	struct trace_group *g = &t->groups.v[*index];
@@ -265,22 +213,11 @@ static int trace_count_other(struct trace_import *t, const struct trace_kind *ki
 static int trace_classify(struct trace_import *t, const struct nettrace_kind *kind,
 			  struct trace_kind *ret_kind)
 {
-	bool of_runtime = !strcmp(kind->provider, PROVIDER_RUNTIME);
-	struct trace_kind k = {.known = true,
-			       .is_sample = !strcmp(kind->provider, PROVIDER_SAMPLER),
-			       .of_rundown = !strcmp(kind->provider, PROVIDER_RUNDOWN)};
-
-	/* With the same layout: loaded, listed at the start, and listed at the end. */
-	k.is_method = (of_runtime && kind->event_id == TRACE_METHOD_LOADED) ||
-		      (k.of_rundown && (kind->event_id == TRACE_METHOD_LOADED ||
-					kind->event_id == TRACE_METHOD_END));
-	if (t->wanted ? !strcmp(t->wanted, kind->name) : k.is_sample)
-		k.role = TRACE_CHOSEN;
-	else if (!strcmp(kind->provider, TRACE_PROVIDER_INFO))
-		k.role = TRACE_INFO;
-	else
-		k.role = (of_runtime || k.of_rundown) && !k.is_method ? TRACE_RUNDOWN : TRACE_OTHER;
-	*ret_kind = k;
+	*ret_kind = (struct trace_kind){.known = true,
+					.is_sample = !strcmp(kind->provider, PROVIDER_SAMPLER),
+					.is_info = !strcmp(kind->provider, TRACE_PROVIDER_INFO),
+					.lists_methods = trace_methods_wants(kind)};
+	ret_kind->is_chosen = t->wanted ? !strcmp(t->wanted, kind->name) : ret_kind->is_sample;
 	return intern_str(&t->names, kind->name, &ret_kind->name);
 }
 
@@ -319,71 +256,39 @@ static int trace_take_event(void *ctx, const struct nettrace_event *event)
 	const struct trace_kind *kind;
 	int r = trace_kind_of(t, event->kind, &kind);
 
-	if (!r && kind->is_method)
-		r = trace_keep_method(t, event, kind);
-	else if (!r && kind->role == TRACE_RUNDOWN)
-		r = rundown_take_event(t->rundown, event);
-	else if (!r && kind->role == TRACE_INFO)
+	if (!r && kind->lists_methods)
+		r = trace_methods_take(t->methods, event);
+	else if (!r && kind->is_info)
 		r = trace_take_program(t, event);
 	if (r || !event->stack)
 		return r;
-	return kind->role == TRACE_CHOSEN ? trace_take_chosen(t, event, kind)
-					  : trace_count_other(t, kind);
+	return kind->is_chosen ? trace_take_chosen(t, event, kind) : trace_count_other(t, kind);
 }
 
-static int trace_order(const void *a, const void *b)
-{
-	const struct trace_method *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
-}
-
-/* The method at an address; of several, the one that the trace listed last. NULL: none. */
-static struct trace_method *trace_method_at(const struct trace_import *t, uint64_t addr)
-{
-	size_t low = 0, high = t->methods.len;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->methods.v[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	struct trace_method *m = low ? &t->methods.v[low - 1] : NULL;
-
-	return m && addr < m->end ? m : NULL;
-}
-
-static int trace_name_frame(struct trace_import *t, const struct trace_method *m, uint64_t addr,
+static int trace_name_frame(struct trace_import *t, const struct trace_method_name *m,
 			    struct profile_frame *frame)
 {
-	const char *raw = intern_text(&t->texts, m->name), *module;
 	struct outbuf full = outbuf_to(-1);
-	size_t len = intern_len(&t->texts, m->name);
 
-	frame->addr = t->options->functions_only ? m->start : addr;
+	if (t->options->functions_only)
+		frame->addr = m->start;
 	frame->sym_off = frame->addr - m->start;
 	frame->has_sym_off = true;
 	frame->kind = FRAME_MANAGED;
 	frame->status = FRAME_IS_NAMED;
 	frame->source = SYMBOL_RUNDOWN;
-	int r = profile_text(t->profile, raw, len, &frame->perf_name);
+	int r = profile_text(t->profile, m->name, m->len, &frame->perf_name);
 
 	if (t->options->raw_names)
-		outbuf_put(&full, raw, len);
+		outbuf_put(&full, m->name, m->len);
 	else
-		managed_name_full(raw, len, &full, NULL, NULL);
+		managed_name_full(m->name, m->len, &full, NULL, NULL);
 	if (!r)
 		r = full.error ? full.error
 			       : profile_text(t->profile, full.data, full.len, &frame->name);
 	outbuf_close(&full);
-	module = intern_text(&t->texts, m->module);
-	if (!r && *module)
-		r = profile_text(t->profile, module, strlen(module), &frame->module);
+	if (!r && *m->assembly)
+		r = profile_text(t->profile, m->assembly, strlen(m->assembly), &frame->module);
 	return r;
 }
 
@@ -402,13 +307,12 @@ static int trace_frame(struct trace_import *t, uint64_t addr, bool is_caller, ui
 		*ret_frame = r ? 0 : *known;
 		return r;
 	}
-	struct trace_method *m = trace_method_at(t, addr - is_caller);
+	struct trace_method_name method;
 
-	if (m && !m->named)
-		r = trace_name_method(t, m);
-	if (!r && m && m->named) {
-		r = trace_name_frame(t, m, addr, &frame);
-	} else if (!r) {
+	r = trace_methods_find(t->methods, addr - is_caller, &method);
+	if (!r) {
+		r = trace_name_frame(t, &method, &frame);
+	} else if (r == -ENOENT) {
 		frame.addr = t->options->functions_only ? 0 : addr;
 		r = profile_text(t->profile, "[unknown]", strlen("[unknown]"), &frame.name);
 	}
@@ -427,15 +331,16 @@ static bool trace_frame_is_poll(const struct trace_import *t, uint32_t frame)
 	return name != PROFILE_NONE && trace_is_poll(profile_text_of(t->profile, name, NULL));
 }
 
-static int trace_put_group(struct trace_import *t, const struct trace_group *g, uint32_t event)
+/* Adds a stack to the profile. */
+static int trace_put_stack(struct trace_import *t, uint32_t id, struct trace_stack *ret_stack)
 {
-	const unsigned char *bytes = (const unsigned char *)intern_text(&t->stacks, g->stack);
-	size_t size = t->head.pointer_bytes, n = intern_len(&t->stacks, g->stack) / size;
-	struct profile_sample sample = {.event = event, .cpu = -1};
-	size_t first = 0;
-	bool cut = n >= TRACE_FRAMES_MAX && t->head.version < 6, was_cut = false;
+	const unsigned char *bytes = (const unsigned char *)intern_text(&t->stacks, id);
+	size_t size = t->head.pointer_bytes, n = intern_len(&t->stacks, id) / size, first = 0;
+	bool cut = n > TRACE_STACK_MAX || (n >= TRACE_FRAMES_MAX && t->head.version < 6);
+	struct trace_stack stack = {.done = true};
 	int r = 0;
 
+	n = n > TRACE_STACK_MAX ? TRACE_STACK_MAX : n;
 	t->frames.len = 0;
 	for (size_t i = 0; i < n && !r; i++) {
 		uint64_t addr = 0;
@@ -452,25 +357,45 @@ static int trace_put_group(struct trace_import *t, const struct trace_group *g, 
 		n = first + t->options->max_stack;
 		cut = true;
 	}
-	if (!r)
-		r = profile_stack_of(t->profile, t->frames.v + first, n - first, cut, &sample.stack,
-				     &was_cut);
+	if (!r && !n)
+		r = profile_label(t->profile, PROFILE_NO_STACK, FRAME_LABEL, &stack.stack);
+	else if (!r)
+		r = profile_stack_of(t->profile, t->frames.v + first, n - first, cut, &stack.stack,
+				     &stack.cut);
+	stack.frames = (uint32_t)(n - first);
+	for (size_t i = first; i < n && !r; i++)
+		stack.nameless +=
+			profile_frame_of(t->profile, t->frames.v[i])->status != FRAME_IS_NAMED;
+	*ret_stack = stack;
+	return r;
+}
+
+static int trace_put_thread(struct trace_import *t, const struct trace_group *g,
+			    uint32_t *ret_thread)
+{
+	struct profile_thread thread = {.pid = (int32_t)t->pid, .tid = (int32_t)g->thread};
+	int r = profile_text(t->profile,
+			     t->has_program ? intern_text(&t->texts, t->program) : ".NET",
+			     t->has_program ? intern_len(&t->texts, t->program) : 4, &thread.comm);
+
+	return r ? r : profile_thread(t->profile, &thread, ret_thread);
+}
+
+static int trace_put_group(struct trace_import *t, const struct trace_group *g, uint32_t event)
+{
+	struct profile_sample sample = {.event = event, .cpu = -1};
+	struct trace_stack *stack = &t->known.v[g->stack];
+	int r = stack->done ? 0 : trace_put_stack(t, g->stack, stack);
+
+	sample.stack = stack->stack;
 	if (!r && g->outside)
 		r = profile_mark(t->profile, sample.stack, IMPORT_TRACE_OUTSIDE, FRAME_NATIVE,
 				 &sample.stack);
-	if (r)
-		return r;
-	t->result->cut_stacks += was_cut ? g->samples : 0;
-	t->result->frames += (uint64_t)(n - first) * g->samples;
-	for (size_t i = first; i < n; i++)
-		if (profile_frame_of(t->profile, t->frames.v[i])->status != FRAME_IS_NAMED)
-			t->result->nameless += g->samples;
-	struct profile_thread thread = {.pid = (int32_t)t->head.pid, .tid = (int32_t)g->thread};
-
-	r = profile_text(t->profile, t->has_program ? intern_text(&t->texts, t->program) : ".NET",
-			 t->has_program ? intern_len(&t->texts, t->program) : 4, &thread.comm);
 	if (!r)
-		r = profile_thread(t->profile, &thread, &sample.thread);
+		r = trace_put_thread(t, g, &sample.thread);
+	t->result->cut_stacks += stack->cut ? g->samples : 0;
+	t->result->frames += (uint64_t)stack->frames * g->samples;
+	t->result->nameless += (uint64_t)stack->nameless * g->samples;
 	/* Each has an equal part of the weight; the first one has the rest, too. */
 	sample.weight = g->weight / g->samples + g->weight % g->samples;
 	for (uint32_t i = 0; i < g->samples && !r; i++) {
@@ -487,9 +412,9 @@ static int trace_put_groups(struct trace_import *t)
 	uint32_t id;
 	int r = 0;
 
-	if (t->methods.len)
-		qsort(t->methods.v, t->methods.len, sizeof(*t->methods.v), trace_order);
-	if (t->groups.len)
+	for (size_t i = 0; i < t->stacks.len && !r; i++)
+		r = vec_push(&t->known, (struct trace_stack){0});
+	if (t->groups.len && !r)
 		r = profile_text(t->profile, name, strlen(name), &event.name);
 	if (t->groups.len && !r)
 		r = profile_event(t->profile, &event, &id);
@@ -554,18 +479,25 @@ static int trace_read(struct trace_import *t, int fd, struct parse_error *err)
 int post_import_trace(int fd, const struct import_trace_options *options, struct profile *profile,
 		      struct import_trace_result *ret_result, struct parse_error *err)
 {
-	struct trace_import t = {.options = options, .profile = profile, .result = ret_result};
-	const struct rundown_listener listener = {.method = trace_take_name, .ctx = &t};
+	uint64_t left = memory_left() / 4;
+	struct trace_import t = {
+		.options = options, .profile = profile, .result = ret_result, .memory_max = left};
 
 	*ret_result = (struct import_trace_result){0};
 	t.wanted = options->event ? strdup(options->event) : NULL;
-	int r = options->event && !t.wanted ? -ENOMEM : rundown_new(NULL, 0, &listener, &t.rundown);
+	int r = options->event && !t.wanted ? -ENOMEM
+					    : trace_methods_new(left / 2 < TRACE_METHODS_BYTES_MAX
+									? (size_t)left / 2
+									: TRACE_METHODS_BYTES_MAX,
+								&t.methods);
 
 	t.field = t.wanted ? strchr(t.wanted, ':') : NULL;
 	if (t.field)
 		*t.field++ = 0;
 	if (!r)
 		r = trace_read(&t, fd, err);
+	if (t.several)
+		parse_fail(err, r, "it has samples of several processes, which share addresses", 0);
 	/* Events before the damage are as good as in a trace that was cut there. */
 	if (!r || r == -EBADMSG || r == -E2BIG) {
 		int put = trace_put_groups(&t);
@@ -573,14 +505,14 @@ int post_import_trace(int fd, const struct import_trace_options *options, struct
 		r = put ? put : r;
 	}
 	trace_name_others(&t);
-	rundown_free(t.rundown);
+	ret_result->methods_left_out = t.methods ? trace_methods_left_out(t.methods) : 0;
+	trace_methods_free(t.methods);
 	intern_free(&t.names);
 	intern_free(&t.stacks);
 	intern_free(&t.texts);
 	vec_free(&t.groups);
 	vec_free(&t.kinds);
-	vec_free(&t.methods);
-	arena_free(&t.payloads);
+	vec_free(&t.known);
 	vec_free(&t.others);
 	hashmap_free(&t.group_by_key);
 	hashmap_free(&t.frame_of);

@@ -251,6 +251,9 @@ static void load_report_trace(const char *name, const struct post_options *optio
 	if (trace->lost)
 		log_warn("%s: the runtime dropped %llu events", name,
 			 (unsigned long long)trace->lost);
+	if (trace->unknown)
+		log_warn("%s: %llu events or blocks are left out, because nothing describes them",
+			 name, (unsigned long long)trace->unknown);
 	if (trace->unweighted)
 		log_warn("%s: %llu events have no number in the field of '%s', and were left out",
 			 name, (unsigned long long)trace->unweighted, options->trace_event);
@@ -281,7 +284,7 @@ static int load_check_trace(const char *name, const struct post_options *options
 		  options->trace_event ? "event with a stack named " : "samples of the sampler",
 		  options->trace_event ? options->trace_event : "",
 		  !trace->other_events ? ", and no other event with a stack"
-				       : "; choose other events with --event");
+				       : "; choose other events with `profcpu fold --event`");
 	if (trace->other_events)
 		log_note("its events with stacks: %s", trace->others);
 	return -ENOENT;
@@ -298,9 +301,7 @@ static int load_trace(struct post_source *source, const char *name,
 	struct parse_error err = {0};
 	int r = post_import_trace(source->fd, &trace, profile, &result->trace, &err);
 
-	if (r && !result->trace.samples)
-		return load_failed(name, r, &err);
-	if (r && err.code != r)
+	if (r && (!result->trace.samples || r == -ENOTSUP || err.code != r))
 		return load_failed(name, r, &err);
 	if (r || result->trace.is_cut) {
 		result->damaged = true;

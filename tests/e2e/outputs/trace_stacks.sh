@@ -61,7 +61,7 @@ echo "bad input"
 status=0
 "$PROFCPU" fold --event NoSuchEvent net10.nettrace >none 2>err || status=$?
 [ "$status" = 1 ] && [ ! -s none ] || fail "exit $status: $(cat none err)"
-grep -q 'has no event with a stack named NoSuchEvent; choose other events with --event' err || fail "$(cat err)"
+grep -q 'has no event with a stack named NoSuchEvent; choose other events with .profcpu fold --event' err || fail "$(cat err)"
 grep -q 'its events with stacks: .*ThreadSample (' err || fail "$(cat err)"
 head -c $(($(stat -c %s net10.nettrace) / 2)) net10.nettrace >cut.nettrace
 "$PROFCPU" fold cut.nettrace >some 2>err && fail "a cut trace is no failure"
