@@ -70,29 +70,27 @@ static int dump_parse(int argc, char **argv, struct dump_options *o)
  */
 static char *dump_path(const struct dump_options *o, bool other_root)
 {
-	char name[64], dir[PATH_MAX], *path = NULL;
-	const char *out = o->out;
+	char name[64], dir[PATH_MAX] = "/tmp", *path = NULL;
 	time_t now = time(NULL);
 	struct tm tm;
 
 	localtime_r(&now, &tm);
 	strftime(name, sizeof(name), "core_%Y%m%d_%H%M%S", &tm);
-	if (out && *out != '/' && other_root) {
+	if (o->out && *o->out == '/') {
+		path = strdup(o->out);
+	} else if (o->out && other_root) {
 		log_error(
 			"-o %s: the target writes the file, and it has another root than profcpu; "
 			"give an absolute path in that root",
-			out);
+			o->out);
 		return NULL;
-	}
-	if (!out && other_root)
-		out = "/tmp";
-	else if (!getcwd(dir, sizeof(dir)))
-		out = NULL;
-	if (out && *out == '/' && o->out)
-		path = strdup(out);
-	else if (other_root ? asprintf(&path, "%s/%s", out, name) < 0
-			    : asprintf(&path, "%s/%s", dir, o->out ? o->out : name) < 0)
+	} else if (!other_root && !getcwd(dir, sizeof(dir))) {
+		log_error("the current directory is not known: %s; give an absolute path with -o",
+			  strerror(errno));
+		return NULL;
+	} else if (asprintf(&path, "%s/%s", dir, o->out ? o->out : name) < 0) {
 		path = NULL;
+	}
 	if (!path)
 		log_error("out of memory");
 	return path;
@@ -159,7 +157,7 @@ static int dump_write(struct dump_options *o)
 	AUTO_FREE char *path = dump_path(o, process.other_root);
 
 	if (!path)
-		return EXIT_USAGE;
+		return EXIT_FAILED;
 	r = dump_send(o, path, &err);
 	if (r) {
 		port_report(&o->port, &err);

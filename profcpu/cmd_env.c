@@ -87,8 +87,9 @@ static int env_parse(int argc, char **argv, struct env_options *o)
 static int env_change(const struct env_options *o, struct port_error *err)
 {
 	int r = 0;
+	size_t i = 0;
 
-	for (size_t i = 0; i < o->changes.len && !r; i++) {
+	for (; i < o->changes.len && !r; i++) {
 		const char *change = o->changes.v[i], *equals = strchr(change, '=');
 		AUTO_FREE char *name =
 			strndup(change, equals ? (size_t)(equals - change) : strlen(change));
@@ -98,6 +99,9 @@ static int env_change(const struct env_options *o, struct port_error *err)
 					     clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, err)
 			 : -ENOMEM;
 	}
+	if (r && o->changes.len > 1)
+		log_note("'%s' failed; %zu before it %s done", o->changes.v[i - 1], i - 1,
+			 i == 2 ? "was" : "were");
 	return r;
 }
 

@@ -137,7 +137,8 @@ static int load_check_hook(const struct load_options *o)
 	if (!r && fstat(fd, &st))
 		r = -errno;
 	if (r) {
-		log_error("process %d cannot read %s: %s", o->port.pid, o->hook, strerror(-r));
+		log_error("process %d cannot read %s: %s", o->port.pid, o->hook,
+			  r == -E2BIG ? "it is larger than 64 MiB" : strerror(-r));
 		return r;
 	}
 	r = startup_hook_check(&(struct pe_file){.fd = fd, .bytes = (uint64_t)st.st_size}, &why);
@@ -154,7 +155,8 @@ static int load_read_data(const struct load_options *o, char **ret_data, size_t 
 	int r = o->data ? file_read_at(AT_FDCWD, o->data, LOAD_DATA_MAX, ret_data, ret_len) : 0;
 
 	if (r)
-		log_error("cannot read %s: %s", o->data, strerror(-r));
+		log_error("cannot read %s: %s", o->data,
+			  r == -E2BIG ? "it is larger than 32 KiB" : strerror(-r));
 	return r;
 }
 

@@ -129,7 +129,7 @@ if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
 	path=$(sed -n "s|^\(/proc/$STARTED/root/tmp/core_[0-9_]*\)  [0-9.]* MB$|\1|p" out)
 	[ -s "$path" ] || fail "no dump where profcpu says: $(cat out err)"
 	rm "$path"
-	refused 2 'it has another root than profcpu; give an absolute path' dump -p "$STARTED" -o core
+	refused 1 'it has another root than profcpu; give an absolute path' dump -p "$STARTED" -o core
 	stop "$STARTED"
 fi
 
