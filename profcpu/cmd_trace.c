@@ -112,7 +112,9 @@ static int trace_parse_fields(struct trace_arguments *a)
 {
 	int r = stop_event_fields(&a->stop, optarg);
 
-	if (r)
+	if (r == -ENOMEM)
+		log_error("out of memory");
+	else if (r)
 		log_error("--stopping-event-payload-filter: '%s' is not FIELD:VALUE,FIELD:VALUE",
 			  optarg);
 	return r;
@@ -220,6 +222,9 @@ static int trace_check(const struct trace_arguments *a)
 
 	if ((o->pid != 0) + (o->argv != NULL) + (o->socket != NULL) > 1)
 		log_error("-p, --diagnostic-port and a command exclude each other");
+	else if (o->argv && o->out && !strcmp(o->out, "-"))
+		log_error("-o - does not go with a command, which writes to standard output, too; "
+			  "write to a file");
 	else if ((a->stop.event || a->stop.fields.len) && !a->stop.provider)
 		log_error("a stopping event needs --stopping-event-provider-name");
 	else if (a->stop.fields.len && !a->stop.event)

@@ -116,6 +116,11 @@ static int server_accept(struct port_server *s)
 		c.fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (c.fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
+		/* The oldest one gives up its descriptor. */
+		if (c.fd < 0 && (errno == EMFILE || errno == ENFILE) && s->connections.len) {
+			close(server_take(s, 0));
+			continue;
+		}
 		if (c.fd < 0)
 			return errno == EAGAIN ? 0 : -errno;
 		if (!getsockopt(c.fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
@@ -222,6 +227,9 @@ int port_server_next(struct port_server *s, uint64_t deadline_ns,
 			if (!server_is_ready(c) || server_knows(s, c->runtime.cookie))
 				continue;
 			*ret_runtime = c->runtime;
+			if (s->known.len == PORT_SERVER_KNOWN_MAX)
+				memmove(s->known.v, s->known.v + 1,
+					--s->known.len * sizeof(*s->known.v));
 			return vec_push(&s->known, c->runtime);
 		}
 		r = server_wait(s, deadline_ns);

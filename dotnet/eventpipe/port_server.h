@@ -13,7 +13,8 @@
 #include <sys/types.h>
 
 #define PORT_SERVER_COOKIE_BYTES 16
-#define PORT_SERVER_CONNECTIONS_MAX 1024 /* further ones replace the oldest */
+#define PORT_SERVER_CONNECTIONS_MAX 64 /* further ones replace the oldest */
+#define PORT_SERVER_KNOWN_MAX 4096     /* runtimes; of further ones, the oldest is forgotten */
 
 struct port_server;
 

@@ -273,6 +273,10 @@ int session_request_stop(struct session *s, uint64_t deadline_ns, struct port_er
 		if (r)
 			session_fail(err, r, "the session cannot be stopped");
 	}
+	if (r) {
+		cleanup_close(&s->stop_fd);
+		s->stop_fd = -1;
+	}
 	outbuf_close(&message);
 	outbuf_close(&payload);
 	return r;

@@ -112,6 +112,11 @@ int record_child_exit_status(int wait_status)
 				      : EXIT_SIGNALED + WTERMSIG(wait_status);
 }
 
+int record_child_signal(int number)
+{
+	return number == SIGINT || number == SIGHUP ? number : SIGTERM;
+}
+
 void record_child_release(struct record_command *c)
 {
 	if (!c->pid || c->go_fd < 0)

@@ -32,6 +32,12 @@ bool record_child_ended(struct record_command *c);
 /* The exit status with which a command ended, as shells give it. wait_status: from waitpid. */
 int record_child_exit_status(int wait_status);
 
+/*
+ * The signal for a command if profcpu gets this one. Others than SIGINT and SIGHUP have a meaning
+ * only for us: the command may use SIGUSR1 for something else.
+ */
+int record_child_signal(int number);
+
 /* Ends a child that has not executed its program, and closes the pipes. A started program
  * continues.
  */

@@ -282,12 +282,6 @@ static int finish(struct record *rec)
 	return rec->error ? rec->error : r;
 }
 
-/* Other signals have a meaning only for us: the command may use SIGUSR1 for something else. */
-static int command_signal(int signal)
-{
-	return signal == SIGINT || signal == SIGHUP ? signal : SIGTERM;
-}
-
 static void end_command(struct record *rec)
 {
 	struct record_result *result = rec->result;
@@ -295,7 +289,7 @@ static void end_command(struct record *rec)
 	if (!rec->command.pid)
 		return;
 	if (result->end == RECORD_END_SIGNAL && !record_child_ended(&rec->command))
-		kill(rec->command.pid, command_signal(result->end_signal));
+		kill(rec->command.pid, record_child_signal(result->end_signal));
 	result->command_ended = record_child_ended(&rec->command);
 	result->command_status = rec->command.status;
 	if (!result->command_ended && result->end != RECORD_END_SIGNAL && !rec->options->quiet)

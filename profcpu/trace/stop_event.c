@@ -12,6 +12,7 @@
 
 int stop_event_fields(struct stop_event *s, const char *text)
 {
+	stop_event_free(s);
 	s->text = strdup(text);
 	if (!s->text)
 		return -ENOMEM;
@@ -67,17 +68,20 @@ static bool stop_is_kind(const struct stop_event *s, const struct nettrace_kind 
 static bool stop_is_value(const struct event_value *v, const char *text)
 {
 	struct outbuf out = outbuf_to(-1);
+	char *end;
 
+	if (v->type == EVENT_F32 || v->type == EVENT_F64) {
+		double wanted = strtod(text, &end);
+
+		return *text && !*end &&
+		       (v->type == EVENT_F64 ? wanted == v->real : (float)wanted == (float)v->real);
+	}
 	switch (v->type) {
 	case EVENT_TEXT16:
 		outbuf_utf16(&out, v->bytes, v->len);
 		break;
 	case EVENT_TEXT8:
 		outbuf_put(&out, v->bytes, v->len);
-		break;
-	case EVENT_F32:
-	case EVENT_F64:
-		outbuf_printf(&out, "%.*g", v->type == EVENT_F32 ? 9 : 17, v->real);
 		break;
 	case EVENT_BOOL8:
 	case EVENT_BOOL32:

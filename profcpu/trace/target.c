@@ -5,16 +5,20 @@
 #include "base/log.h"
 #include "base/remedy.h"
 #include "container/proc.h"
+#include "profcpu/trace/port_report.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define TARGET_VARIABLE "DOTNET_DiagnosticPorts"
 #define TARGET_WAIT_MS 50
 #define TARGET_NOTE_NS (5 * NS_PER_S)
+#define TARGET_RESUMED_MAX 64 /* connections that wait for a reply; the reply does not matter */
+#define TARGET_RESUMED_AT_ONCE 16
 
 static const char *target_temp(void)
 {
@@ -47,7 +51,12 @@ static int target_listen(struct trace_target *t, const char *path, struct record
 		log_error("%s exists: give a path at which the socket can be created", path);
 	else if (r)
 		log_error("cannot create the socket %s: %s", path, strerror(-r));
-	return r ? r : record_watch_fd(watch, port_server_fd(t->server));
+	if (r)
+		return r;
+	r = record_watch_fd(watch, port_server_fd(t->server));
+	if (r)
+		log_error("cannot wait for a runtime: %s", strerror(-r));
+	return r;
 }
 
 /* Starts the command; its runtime stops at its start and connects to us. */
@@ -72,18 +81,28 @@ static int target_start(struct trace_target *t, const struct trace_options *opti
 			  remedy_for(r));
 		return r;
 	}
-	if (asprintf(&path, "%s/port", dir) < 0 || asprintf(&value, "%s,suspend", path) < 0)
+	const char *before = getenv(TARGET_VARIABLE);
+
+	t->ports = before && *before ? strdup(before) : NULL;
+	/* A semicolon or comma in the path would end it. */
+	if ((before && *before && !t->ports) || asprintf(&path, "%s/port", dir) < 0 ||
+	    asprintf(&value, "%s,suspend%s%s", path, t->ports ? ";" : "",
+		     t->ports ? t->ports : "") < 0) {
+		log_error("out of memory");
 		return -ENOMEM;
+	}
+	if (strpbrk(path, ",;")) {
+		log_error("TMPDIR=%s: runtimes cannot connect to a path with , or ;",
+			  target_temp());
+		return -EINVAL;
+	}
 	r = target_listen(t, path, watch);
 	if (r)
 		return r;
-	const char *before = getenv(TARGET_VARIABLE);
-	AUTO_FREE char *kept = before ? strdup(before) : NULL;
-
 	setenv(TARGET_VARIABLE, value, 1);
 	r = record_child_fork(&t->command, options->argv, &watch->old_mask);
-	if (kept)
-		setenv(TARGET_VARIABLE, kept, 1);
+	if (t->ports)
+		setenv(TARGET_VARIABLE, t->ports, 1);
 	else
 		unsetenv(TARGET_VARIABLE);
 	if (!r)
@@ -123,7 +142,9 @@ static int target_wait(struct trace_target *t, const struct trace_options *optio
 		}
 		if (!noted && clock_monotonic_ns() - begin > TARGET_NOTE_NS) {
 			if (t->command.pid)
-				log_note("waiting for a .NET runtime to start in the command");
+				log_note("waiting for a .NET runtime to start in the command, as "
+					 "the "
+					 "user who runs profcpu");
 			else
 				log_note("waiting for a runtime that starts with " TARGET_VARIABLE
 					 "=%s",
@@ -135,6 +156,25 @@ static int target_wait(struct trace_target *t, const struct trace_options *optio
 			return -EINTR;
 	}
 	log_error("cannot wait for a runtime: %s", strerror(-r));
+	return r;
+}
+
+/*
+ * Finds out which process listens on the socket. The runtime sees a connection that ends at once.
+ * Errors of port_connect, after one log_error line.
+ */
+static int target_find_listener(struct trace_target *t)
+{
+	AUTO_CLOSE int fd = -1;
+	struct port_error err;
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	int r = port_connect(&t->port, clock_monotonic_ns() + TRACE_LIMIT_NS, &fd, &err);
+
+	if (r)
+		port_report(&t->port, &err);
+	else if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		t->port.pid = peer.pid;
 	return r;
 }
 
@@ -155,6 +195,8 @@ int trace_target_reach(struct trace_target *t, const struct trace_options *optio
 	else
 		t->port = (struct port){
 			.opener = t->opener, .pid = options->pid, .path = options->socket};
+	if (!r && options->socket && !options->listen)
+		r = target_find_listener(t);
 	if (!r && t->server)
 		r = target_wait(t, options, watch, ret_signal);
 	if (!r)
@@ -162,37 +204,60 @@ int trace_target_reach(struct trace_target *t, const struct trace_options *optio
 	return r;
 }
 
-static int target_resume(const struct port *port, struct port_error *err)
-{
-	return port_command(port, IPC_RESUME, NULL, 0, clock_monotonic_ns() + TRACE_LIMIT_NS, err);
-}
-
-int trace_target_resume(struct trace_target *t, struct port_error *err)
+int trace_target_resume(struct trace_target *t, uint64_t deadline_ns, struct port_error *err)
 {
 	if (!t->suspended)
 		return 0;
 	t->suspended = false;
-	return target_resume(&t->port, err);
+	/* Since .NET 6. Without it, programs that outlive us would wait for us for ever. */
+	if (t->command.pid)
+		(void)port_set_variable(&t->port, TARGET_VARIABLE, t->ports ? t->ports : "",
+					deadline_ns, NULL);
+	return port_command(&t->port, IPC_RESUME, NULL, 0, deadline_ns, err);
+}
+
+/* Closes the connections that have replied, or ended. */
+static void target_close_replied(struct trace_target *t, size_t keep)
+{
+	for (size_t i = 0; i < t->resumed.len;) {
+		char byte;
+		bool waits = recv(t->resumed.v[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+			     errno == EAGAIN;
+
+		if (waits && t->resumed.len <= keep) {
+			i++;
+			continue;
+		}
+		close(t->resumed.v[i]);
+		t->resumed.v[i] = t->resumed.v[--t->resumed.len];
+	}
 }
 
 void trace_target_resume_others(struct trace_target *t)
 {
 	struct port_server_runtime runtime;
 
-	while (t->server && !port_server_next(t->server, 0, &runtime)) {
-		struct port other = {.server = t->server};
-		struct port_error err;
+	target_close_replied(t, TARGET_RESUMED_MAX - TARGET_RESUMED_AT_ONCE);
+	for (int i = 0;
+	     i < TARGET_RESUMED_AT_ONCE && t->server && !port_server_next(t->server, 0, &runtime);
+	     i++) {
+		struct outbuf message = outbuf_to(-1);
+		int fd = -1;
 
-		memcpy(other.cookie, runtime.cookie, sizeof(other.cookie));
-		if (target_resume(&other, &err))
-			log_warn("another runtime, of process %d, cannot be resumed: %s",
-				 runtime.pid, err.what);
+		if (!ipc_request(&message, IPC_RESUME, NULL, 0) &&
+		    !port_server_connect(t->server, runtime.cookie, 0, &fd) &&
+		    (port_send(fd, message.data, message.len, 0) || vec_push(&t->resumed, fd)))
+			close(fd);
+		outbuf_close(&message);
 	}
 }
 
 void trace_target_release(struct trace_target *t)
 {
 	record_child_release(&t->command);
+	target_close_replied(t, 0);
+	vec_free(&t->resumed);
+	free(t->ports);
 	port_server_free(t->server);
 	temp_dir_remove(t->dir);
 	opener_free(t->opener);

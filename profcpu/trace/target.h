@@ -3,6 +3,7 @@
 #define PROFCPU_TRACE_TARGET_H
 
 #include "base/temp_dir.h"
+#include "base/vec.h"
 #include "dotnet/eventpipe/port.h"
 #include "profcpu/record/child.h"
 #include "profcpu/record/watch.h"
@@ -21,6 +22,8 @@ struct trace_target {
 	struct record_command command;
 	char name[TRACE_NAME_BYTES]; /* of its program */
 	bool suspended;              /* it waits until it is resumed */
+	char *ports;                 /* DOTNET_DiagnosticPorts of the user; NULL: none */
+	VEC(int) resumed;            /* connections of other runtimes, until they reply */
 };
 
 /*
@@ -30,12 +33,15 @@ struct trace_target {
 int trace_target_reach(struct trace_target *t, const struct trace_options *options,
 		       struct record_watch *watch, int *ret_signal);
 
-/* Lets a runtime run that waits. 0; errors of port_command. */
-int trace_target_resume(struct trace_target *t, struct port_error *err);
+/*
+ * Lets a runtime run that waits. Programs that it starts do not connect to us. 0; errors of
+ * port_command.
+ */
+int trace_target_resume(struct trace_target *t, uint64_t deadline_ns, struct port_error *err);
 
 /*
- * Lets other runtimes run, such as those of the command's children, which also wait. Call it now
- * and then.
+ * Lets other runtimes run, such as those of the command's children, which also wait. Does not wait
+ * for their replies. Call it now and then.
  */
 void trace_target_resume_others(struct trace_target *t);
 

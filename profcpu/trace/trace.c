@@ -20,6 +20,7 @@
 
 #define TRACE_READ_BYTES ((size_t)8 << 20)
 #define TRACE_WAIT_MS 200
+#define TRACE_END_WAIT_MS 20
 /* A runtime with very many methods takes long to list them. */
 #define TRACE_STOP_NS (120 * NS_PER_S)
 #define TRACE_PATH_BYTES 128
@@ -98,8 +99,8 @@ static int no_method(void *ctx, const struct rundown_method *method)
 }
 
 /*
- * Chooses the keywords of the rundown. A process that unloads assemblies can crash in it. Before a
- * program has started, nothing is known of it. 0; errors of jit_collectible.
+ * Chooses the keywords of the rundown. A process that unloads assemblies can crash in it. Nothing
+ * is known of a program before its start. 0; errors of jit_collectible.
  */
 static int trace_choose_rundown(const struct trace *t, uint64_t *ret_keywords,
 				struct port_error *err)
@@ -111,8 +112,15 @@ static int trace_choose_rundown(const struct trace *t, uint64_t *ret_keywords,
 	struct rundown *rundown = NULL;
 
 	*ret_keywords = o->rundown == TRACE_RUNDOWN_OFF ? 0 : o->rundown_keywords;
-	if (o->rundown != TRACE_RUNDOWN_AUTO || !port->pid || t->target.suspended)
+	if (o->rundown != TRACE_RUNDOWN_AUTO || o->argv)
 		return 0;
+	if (!port->pid) {
+		*ret_keywords = 0;
+		log_warn("the trace has no names of methods: listing them can crash a process that "
+			 "unloads assemblies, and this process is out of sight; --rundown on lists "
+			 "them in any case");
+		return 0;
+	}
 	*err = (struct port_error){.code = -ENOMEM, .what = "its assemblies cannot be listed"};
 	int r = rundown_new(port->opener, port->pid, &listener, &rundown);
 
@@ -148,22 +156,29 @@ static int trace_begin(struct trace *t)
 		port_report(&t->target.port, &err);
 		return r;
 	}
-	r = trace_file_create(&t->file, path);
-	if (r) {
-		log_error("cannot create %s: %s%s", path, strerror(-r), remedy_for(r));
-		return r;
-	}
 	r = session_begin(&t->target.port, &request, &listener, &copy,
 			  clock_monotonic_ns() + TRACE_LIMIT_NS, &t->session, &err);
-	if (!r)
-		r = trace_target_resume(&t->target, &err);
 	if (r) {
 		port_report(&t->target.port, &err);
 		return r;
 	}
+	/* After all that may fail, because it replaces an old file. */
+	r = trace_file_create(&t->file, path);
+	if (r)
+		log_error("cannot create %s: %s%s", path, strerror(-r), remedy_for(r));
+	if (!r &&
+	    (r = trace_target_resume(&t->target, clock_monotonic_ns() + TRACE_LIMIT_NS, &err)))
+		port_report(&t->target.port, &err);
+	if (!r && (r = record_watch_fd(&t->watch, session_fd(t->session))))
+		log_error("cannot wait for events: %s", strerror(-r));
+	if (r) {
+		t->file.error = t->file.error ? t->file.error : r;
+		(void)session_stop(t->session, clock_monotonic_ns() + TRACE_LIMIT_NS, &err);
+		return r;
+	}
 	t->begin_ns = clock_monotonic_ns();
 	t->rundown = request.rundown;
-	return record_watch_fd(&t->watch, session_fd(t->session));
+	return 0;
 }
 
 static void trace_show(struct trace *t, const char *what)
@@ -195,6 +210,17 @@ static int trace_step(struct trace *t, uint64_t until_ns, int *ret_signal)
 	return r;
 }
 
+/* Whether an event should end the trace, but events can no longer be read. */
+static bool trace_cannot_stop(const struct trace *t)
+{
+	struct parse_error damage = session_damage(t->session);
+
+	if (!damage.code || !t->options->stop->provider)
+		return false;
+	log_error("the stopping event cannot be recognized any longer: %s", damage.what);
+	return true;
+}
+
 static enum trace_end trace_until_end(struct trace *t)
 {
 	uint64_t end_ns =
@@ -205,7 +231,7 @@ static enum trace_end trace_until_end(struct trace *t)
 
 		if (r == -ENODATA)
 			return TRACE_END_PROCESS;
-		if (r || t->file.error)
+		if (r || t->file.error || trace_cannot_stop(t))
 			return TRACE_END_ERROR;
 		if (t->end_signal)
 			return TRACE_END_SIGNAL;
@@ -241,6 +267,7 @@ static int trace_stop(struct trace *t)
 	while (!signal && clock_monotonic_ns() < until_ns) {
 		int step = trace_step(t, until_ns, &signal);
 
+		t->end_signal = t->end_signal ? t->end_signal : signal;
 		if (step == -ENODATA)
 			return trace_check_stopped(t);
 		if (step)
@@ -254,6 +281,15 @@ static int trace_stop(struct trace *t)
 	log_error("the runtime did not send its last events%s: the trace may lack names",
 		  signal ? "" : " in time");
 	return -ETIMEDOUT;
+}
+
+/* Whether a process that ended by itself ended its trace. A killed one could not. */
+static int trace_check_ended(const struct trace *t)
+{
+	if (session_is_whole(t->session) || session_damage(t->session).code)
+		return 0;
+	log_error("the process ended suddenly: its last events are missing");
+	return -ESRCH;
 }
 
 static int trace_report_file(const struct trace *t, int error)
@@ -292,7 +328,7 @@ static void trace_report(const struct trace *t)
 static int trace_finish(struct trace *t)
 {
 	bool stop = t->end != TRACE_END_PROCESS;
-	int r = stop ? trace_stop(t) : 0;
+	int r = stop ? trace_stop(t) : trace_check_ended(t);
 	int failed = t->file.error, mended = 0;
 
 	progress_close(&t->progress);
@@ -312,30 +348,36 @@ static int trace_finish(struct trace *t)
 
 /*
  * Waits until the command ends, and returns the status. Runtimes that start in it later also wait
- * for us, and would hang without us. A signal to us goes on to the command.
+ * for us, and would hang without us. Signals to us go on to the command; after the second one,
+ * profcpu does not wait any longer.
  */
 static int trace_end_command(struct trace *t, int status)
 {
 	struct record_command *c = &t->target.command;
-	int signal = t->end_signal;
-	bool noted = t->options->quiet || t->end == TRACE_END_PROCESS;
+	int signal = t->end_signal, signals = 0;
+	bool noted = t->options->quiet || t->end == TRACE_END_PROCESS || signal;
 
 	if (!c->pid || c->go_fd >= 0)
 		return status;
-	while (!signal && !record_child_ended(c)) {
+	while (!record_child_ended(c) && signals < 2) {
+		if (signal) {
+			kill(c->pid, record_child_signal(signal));
+			signals++;
+		}
 		if (!noted)
 			log_note("waiting for the end of %s, process %d; Ctrl-C ends it",
 				 t->options->argv[0], c->pid);
 		noted = true;
 		trace_target_resume_others(&t->target);
-		if (record_watch_wait(&t->watch, TRACE_WAIT_MS, &signal))
+		if (record_watch_wait(&t->watch, TRACE_END_WAIT_MS, &signal))
 			break;
 	}
-	if (c->ended)
-		return status == EXIT_DONE ? record_child_exit_status(c->status) : status;
-	if (signal)
-		kill(c->pid, signal == SIGINT ? SIGINT : SIGTERM);
-	return status;
+	if (!c->ended || t->end_signal)
+		return status;
+	int of_command = record_child_exit_status(c->status);
+
+	return of_command && (status == EXIT_DONE || t->end == TRACE_END_PROCESS) ? of_command
+										  : status;
 }
 
 /* After a failure to begin: returns the exit status. Nothing waits for us any longer. */
@@ -351,8 +393,9 @@ static int trace_give_up(struct trace *t, int error)
 					  : EXIT_FAILED;
 	if (c->pid && !t->end_signal)
 		t->end_signal = SIGTERM;
-	else if (!c->pid)
-		(void)trace_target_resume(&t->target, &err);
+	if (c->pid)
+		kill(c->pid, record_child_signal(t->end_signal));
+	(void)trace_target_resume(&t->target, clock_monotonic_ns() + NS_PER_S, &err);
 	return EXIT_FAILED;
 }
 

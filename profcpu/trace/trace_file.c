@@ -6,11 +6,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static bool file_is_stdout(const struct trace_file *f)
+/* Opens a device or a FIFO. Other users may put one of theirs there, to read the trace. */
+static bool file_open_special(struct trace_file *f)
 {
-	return f->fd == STDOUT_FILENO;
+	struct stat st;
+
+	if (stat(f->name, &st) || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ||
+	    (st.st_uid && st.st_uid != geteuid()))
+		return false;
+	f->fd = open(f->name, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	f->special = f->fd >= 0;
+	return f->special;
 }
 
 int trace_file_create(struct trace_file *f, const char *name)
@@ -18,8 +27,11 @@ int trace_file_create(struct trace_file *f, const char *name)
 	*f = (struct trace_file){.fd = -1, .name = name};
 	if (!strcmp(name, "-")) {
 		f->fd = STDOUT_FILENO;
+		f->special = true;
 		return 0;
 	}
+	if (file_open_special(f))
+		return 0;
 	return file_create(AT_FDCWD, name, O_WRONLY, REPLACE_PRIVATE, &f->fd);
 }
 
@@ -43,8 +55,7 @@ int trace_file_mend(struct trace_file *f, uint64_t whole, unsigned version)
 
 	if (!version || whole > f->bytes)
 		return 0; /* not a stream */
-	if (file_is_stdout(f)) {
-		/* Nothing can be taken back from a pipe. */
+	if (f->special) {
 		return whole == f->bytes && !f->error ? file_write_all(f->fd, end, len) : 0;
 	}
 	if (ftruncate(f->fd, (off_t)whole))
@@ -61,12 +72,10 @@ int trace_file_close(struct trace_file *f)
 {
 	if (f->fd < 0)
 		return f->error;
-	if (!file_is_stdout(f)) {
-		if (close(f->fd) && !f->error)
-			f->error = -errno;
-		if (!f->bytes)
-			unlink(f->name);
-	}
+	if (f->fd != STDOUT_FILENO && close(f->fd) && !f->error)
+		f->error = -errno;
+	if (!f->special && !f->bytes)
+		unlink(f->name);
 	f->fd = -1;
 	return f->error;
 }

@@ -9,13 +9,17 @@
 struct trace_file {
 	int fd;           /* -1: not open */
 	const char *name; /* borrowed; "-": standard output */
+	bool special;     /* a device or a pipe: nothing can be taken back from it */
 	uint64_t bytes;   /* written */
 	int error;        /* of the first failed write; later bytes are dropped */
 };
 
 #define TRACE_FILE_NONE ((struct trace_file){.fd = -1})
 
-/* Creates the file, or replaces an old one. 0; -errno of file_create. */
+/*
+ * Creates the file, or replaces an old one. Writes into a device or FIFO of ours or of root, such
+ * as /dev/null. 0; -errno of file_create.
+ */
 int trace_file_create(struct trace_file *f, const char *name);
 
 /* Takes bytes of the stream. Always 0: the session must be read to its end in any case. */
