@@ -457,7 +457,7 @@ static int collect_run(struct collect_arguments *a)
 	int status = EXIT_FAILED;
 
 	if (!a->record.system_wide && !a->record.argv && !a->record.npids) {
-		status = default_target(&a->pids);
+		status = default_target(&a->pids, false);
 		if (status != EXIT_DONE)
 			return status;
 		a->record.pids = a->pids.list.v;

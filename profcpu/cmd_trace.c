@@ -261,7 +261,7 @@ static int trace_parse(int argc, char **argv, struct trace_arguments *a)
 static int trace_default_target(struct trace_options *o)
 {
 	struct options_pids pids = {0};
-	int status = default_target(&pids);
+	int status = default_target(&pids, true);
 
 	if (status == EXIT_DONE)
 		o->pid = pids.list.v[0];

@@ -24,16 +24,18 @@ static void target_print_several(struct process_list *list)
 }
 
 static void target_announce(const struct process_list *list, enum process_list_choice choice,
-			    pid_t pid)
+			    pid_t pid, bool dotnet)
 {
 	char why[PROCESS_LIST_DENIED_BYTES];
 
-	if (choice == PROCESS_LIST_PID1)
+	if (choice == PROCESS_LIST_PID1 && dotnet)
+		log_error("no .NET process in sight; name one with -p");
+	else if (choice == PROCESS_LIST_PID1)
 		log_note("no .NET process in sight; profiling PID 1 (-p chooses another)");
 	else
-		log_note("profiling the only .NET process in sight: PID %d (%s%s%s)", (int)pid,
-			 list->v[0].comm, list->v[0].dotnet.version[0] ? ", .NET " : "",
-			 list->v[0].dotnet.version);
+		log_note("%s the only .NET process in sight: PID %d (%s%s%s)",
+			 dotnet ? "taking" : "profiling", (int)pid, list->v[0].comm,
+			 list->v[0].dotnet.version[0] ? ", .NET " : "", list->v[0].dotnet.version);
 	if (!list->denied.count)
 		return;
 	process_list_denied_text(&list->denied, why, sizeof(why));
@@ -43,7 +45,7 @@ static void target_announce(const struct process_list *list, enum process_list_c
 			 : "");
 }
 
-int default_target(struct options_pids *pids)
+int default_target(struct options_pids *pids, bool dotnet)
 {
 	struct process_list list = {0};
 	struct opener *opener = NULL;
@@ -64,8 +66,10 @@ int default_target(struct options_pids *pids)
 		process_list_free(&list);
 		return EXIT_USAGE;
 	}
-	target_announce(&list, choice, pid);
+	target_announce(&list, choice, pid, dotnet);
 	process_list_free(&list);
+	if (choice == PROCESS_LIST_PID1 && dotnet)
+		return EXIT_FAILED;
 	if (vec_push(&pids->list, pid)) {
 		log_error("out of memory");
 		return EXIT_FAILED;

@@ -22,7 +22,7 @@ int port_target_pid(struct port *p, const char *text)
 int port_target_open(struct port *p)
 {
 	struct options_pids pids = {0};
-	int status = p->pid ? EXIT_DONE : default_target(&pids);
+	int status = p->pid ? EXIT_DONE : default_target(&pids, true);
 
 	if (!p->pid && status == EXIT_DONE)
 		p->pid = pids.list.v[0];

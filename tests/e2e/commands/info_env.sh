@@ -65,6 +65,14 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 			fail "another user: exit $status: $(cat out err)"
 	done
 fi
+if [ "$(id -u)" = 0 ] && unshare --pid --fork --mount-proc true 2>/dev/null; then
+	for command in info env dump trace; do
+		status=0
+		unshare --pid --fork --mount-proc "$PROFCPU" "$command" >out 2>err || status=$?
+		[ "$status" = 1 ] && [ "$(cat err)" = 'profcpu: error: no .NET process in sight; name one with -p' ] ||
+			fail "$command without a process: exit $status: $(cat out err)"
+	done
+fi
 start plain sleep 600
 refused 'has no diagnostic port' info -p "$STARTED"
 refused 'has no diagnostic port' env -p "$STARTED"
