@@ -15,13 +15,14 @@
 
 #include <cmocka.h>
 
-enum { SAMPLE = 1, METHOD, MODULE, ASSEMBLY, EXCEPTION, ALLOCATION, INFO };
+enum { SAMPLE = 1, METHOD, MODULE, ASSEMBLY, EXCEPTION, ALLOCATION, INFO, LOADED };
 
 static struct outbuf trace;
 static struct import_trace_result result;
 static struct parse_error err;
 static uint32_t sequence;
 static char folded[8192];
+static size_t max_stack;
 
 /* Adds a kind's event with these values of a thread, and a stack (0: none). */
 static void put(uint32_t kind, uint32_t thread, uint32_t stack, struct outbuf payload)
@@ -71,8 +72,8 @@ static void put_stacks(uint32_t id, size_t n, const uint64_t (*stacks)[4])
 	nt_block(&trace, "StackBlock", &b);
 }
 
-/* A rundown method "TYPE::NAME(int32)" with 0x40 bytes. */
-static void put_method(uint64_t start, const char *type, const char *name)
+/* An event that lists the method "TYPE::NAME(int32)" with 0x40 bytes. */
+static void put_listed(uint32_t kind, uint64_t start, const char *type, const char *name)
 {
 	struct outbuf p = outbuf_to(-1);
 
@@ -87,7 +88,12 @@ static void put_method(uint64_t start, const char *type, const char *name)
 	nt_text(&p, "void  (int32)");
 	nt_u16(&p, 1);
 	ipc_put_u64(&p, 0);
-	put(METHOD, 1, 0, p);
+	put(kind, 1, 0, p);
+}
+
+static void put_method(uint64_t start, const char *type, const char *name)
+{
+	put_listed(METHOD, start, type, name);
 }
 
 static void begin(void)
@@ -111,6 +117,7 @@ static void begin(void)
 	nt_kind(&trace, EXCEPTION, FAKE_RUNTIME, 80, "", 1);
 	nt_kind(&trace, ALLOCATION, FAKE_RUNTIME, 10, "", 4);
 	nt_kind(&trace, INFO, "Microsoft-DotNETCore-EventPipe", 1, "", 0);
+	nt_kind(&trace, LOADED, FAKE_RUNTIME, 143, "", 2);
 	put_stacks(1, 5, stacks);
 }
 
@@ -133,7 +140,8 @@ static void put_rundown(const char *command_line)
 
 static int load(const char *event, size_t bytes)
 {
-	const struct import_trace_options options = {.event = event, .functions_only = true};
+	const struct import_trace_options options = {
+		.event = event, .functions_only = true, .max_stack = max_stack};
 	int fd = memfd_create("trace", 0);
 	struct collapse_options collapse = {.names = COLLAPSE_FULL, .include_tid = true};
 	struct collapse_stats stats;
@@ -251,6 +259,36 @@ static void a_cut_trace_gives_what_came_before(void **state)
 	assert_int_equal(result.samples, 1);
 }
 
+/* A trace without a rundown has the methods that were compiled meanwhile. */
+static void compiled_methods_have_names_too(void **state)
+{
+	(void)state;
+	begin();
+	put(SAMPLE, 7, 1, NUMBERS(2));
+	put_listed(LOADED, 0x1000, "App.Work", "Spin");
+	put_listed(LOADED, 0x2000, "Old", "Code");
+	put_listed(LOADED, 0x2000, "New", "Code");
+	nt_end(&trace);
+	loaded(NULL, ".NET-42/7;[unknown];New.Code(int32);App.Work.Spin(int32) 1\n");
+	/* Methods that are drawn themselves are known, too. */
+	loaded("MethodLoadVerbose", "");
+	assert_int_equal(result.other_events, 1);
+}
+
+static void stacks_are_limited_as_asked(void **state)
+{
+	(void)state;
+	begin();
+	put(SAMPLE, 7, 1, NUMBERS(2));
+	put(SAMPLE, 7, 3, NUMBERS(2));
+	put_rundown("app");
+	nt_end(&trace);
+	max_stack = 2;
+	loaded(NULL, "app-42/7;App.Work.Spin(int32);[unknown] 1\n"
+		     "app-42/7;[truncated];App.Work.Run(int32);App.Work.Spin(int32) 1\n");
+	max_stack = 0;
+}
+
 /* Runtimes record the innermost 100 frames. */
 static void deep_stacks_are_marked_as_cut(void **state)
 {
@@ -283,6 +321,8 @@ int main(void)
 					  forget),
 		cmocka_unit_test_teardown(other_events_are_drawn_by_name_and_field, forget),
 		cmocka_unit_test_teardown(a_cut_trace_gives_what_came_before, forget),
+		cmocka_unit_test_teardown(compiled_methods_have_names_too, forget),
+		cmocka_unit_test_teardown(stacks_are_limited_as_asked, forget),
 		cmocka_unit_test_teardown(deep_stacks_are_marked_as_cut, forget),
 	};
 
