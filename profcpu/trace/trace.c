@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/remedy.h"
+#include "container/dotnet_process.h"
 #include "profcpu/jit/collectible.h"
 #include "profcpu/trace/port_report.h"
 #include "profcpu/trace/target.h"
@@ -23,6 +24,8 @@
 #define TRACE_END_WAIT_MS 20
 /* A runtime with very many methods takes long to list them. */
 #define TRACE_STOP_NS (120 * NS_PER_S)
+#define TRACE_STOP_BYTES (UINT64_C(1) << 30) /* it has far fewer */
+#define TRACE_GIVE_UP_NS (2 * NS_PER_S)
 #define TRACE_PATH_BYTES 128
 
 enum trace_end {
@@ -99,35 +102,49 @@ static int no_method(void *ctx, const struct rundown_method *method)
 }
 
 /*
- * Chooses the keywords of the rundown. A process that unloads assemblies can crash in it. Nothing
- * is known of a program before its start. 0; errors of jit_collectible.
+ * Whether a list of methods could crash the process, because it unloads assemblies. what: why; "":
+ * it could not. Nothing is known of a program before its start. 0; errors of jit_collectible.
  */
-static int trace_choose_rundown(const struct trace *t, uint64_t *ret_keywords,
-				struct port_error *err)
+static int trace_check_rundown(const struct trace *t, char *what, size_t cap,
+			       struct port_error *err)
 {
-	const struct trace_options *o = t->options;
 	const struct rundown_listener listener = {.method = no_method};
 	const struct port *port = &t->target.port;
-	char what[JIT_COLLECTIBLE_BYTES] = "";
+	uint64_t until_ns = clock_monotonic_ns() + TRACE_LIMIT_NS;
 	struct rundown *rundown = NULL;
+	const char *file;
 
-	*ret_keywords = o->rundown == TRACE_RUNDOWN_OFF ? 0 : o->rundown_keywords;
-	if (o->rundown != TRACE_RUNDOWN_AUTO || o->argv)
+	*what = 0;
+	/* It answers no further session before its start. */
+	if (t->options->argv ||
+	    (t->target.suspended && dotnet_loader_file(port->pid, until_ns, &file) == -ENODATA))
 		return 0;
-	if (!port->pid) {
-		*ret_keywords = 0;
-		log_warn("the trace has no names of methods: listing them can crash a process that "
-			 "unloads assemblies, and this process is out of sight; --rundown on lists "
-			 "them in any case");
-		return 0;
-	}
 	*err = (struct port_error){.code = -ENOMEM, .what = "its assemblies cannot be listed"};
 	int r = rundown_new(port->opener, port->pid, &listener, &rundown);
 
 	if (!r)
-		r = jit_collectible(rundown, port->pid, clock_monotonic_ns() + TRACE_LIMIT_NS, what,
-				    sizeof(what), err);
+		r = jit_collectible(rundown, port->pid, until_ns, what, cap, err);
 	rundown_free(rundown);
+	/* It may have no port of its own, or one that we cannot see. */
+	if (r && (port->path || port->server)) {
+		snprintf(what, cap, "it may unload assemblies");
+		return 0;
+	}
+	return r;
+}
+
+/* Chooses the keywords of the rundown. 0; errors of jit_collectible. */
+static int trace_choose_rundown(const struct trace *t, uint64_t *ret_keywords,
+				struct port_error *err)
+{
+	const struct trace_options *o = t->options;
+	char what[JIT_COLLECTIBLE_BYTES];
+
+	*ret_keywords = o->rundown == TRACE_RUNDOWN_OFF ? 0 : o->rundown_keywords;
+	if (o->rundown != TRACE_RUNDOWN_AUTO)
+		return 0;
+	int r = trace_check_rundown(t, what, sizeof(what), err);
+
 	if (r || !*what)
 		return r;
 	*ret_keywords = 0;
@@ -173,7 +190,7 @@ static int trace_begin(struct trace *t)
 		log_error("cannot wait for events: %s", strerror(-r));
 	if (r) {
 		t->file.error = t->file.error ? t->file.error : r;
-		(void)session_stop(t->session, clock_monotonic_ns() + TRACE_LIMIT_NS, &err);
+		(void)session_stop(t->session, clock_monotonic_ns() + TRACE_GIVE_UP_NS, &err);
 		return r;
 	}
 	t->begin_ns = clock_monotonic_ns();
@@ -259,6 +276,7 @@ static int trace_check_stopped(const struct trace *t)
 static int trace_stop(struct trace *t)
 {
 	uint64_t until_ns = clock_monotonic_ns() + TRACE_STOP_NS;
+	uint64_t bytes = session_stats(t->session).bytes + t->file.bytes;
 	struct port_error err = {0};
 	int r = session_request_stop(t->session, clock_monotonic_ns() + TRACE_LIMIT_NS, &err);
 	int signal = 0;
@@ -276,6 +294,8 @@ static int trace_stop(struct trace *t)
 			port_report(&t->target.port, &err);
 			return r;
 		}
+		if (session_stats(t->session).bytes + t->file.bytes - bytes > 2 * TRACE_STOP_BYTES)
+			break;
 		trace_show(t, "the runtime sends its last events:");
 	}
 	log_error("the runtime did not send its last events%s: the trace may lack names",
@@ -288,7 +308,8 @@ static int trace_check_ended(const struct trace *t)
 {
 	if (session_is_whole(t->session) || session_damage(t->session).code)
 		return 0;
-	log_error("the process ended suddenly: its last events are missing");
+	log_error("the events ended suddenly: the process was killed, or closed the connection; "
+		  "its last events are missing");
 	return -ESRCH;
 }
 
@@ -300,7 +321,7 @@ static int trace_report_file(const struct trace *t, int error)
 }
 
 /* Reports what the trace lacks. */
-static void trace_report(const struct trace *t)
+static void trace_report(const struct trace *t, bool written)
 {
 	struct nettrace_stats stats = session_stats(t->session);
 	struct parse_error damage = session_damage(t->session);
@@ -320,9 +341,10 @@ static void trace_report(const struct trace *t)
 		return;
 	if (t->end == TRACE_END_PROCESS)
 		log_note("the process ended");
-	log_note("wrote %s: %llu event%s, %.1f MB, in %.1f s", t->file.name,
-		 (unsigned long long)stats.events, stats.events == 1 ? "" : "s",
-		 (double)t->file.bytes / 1e6, s);
+	if (written)
+		log_note("wrote %s: %llu event%s, %.1f MB, in %.1f s", t->file.name,
+			 (unsigned long long)stats.events, stats.events == 1 ? "" : "s",
+			 (double)t->file.bytes / 1e6, s);
 }
 
 static int trace_finish(struct trace *t)
@@ -342,7 +364,7 @@ static int trace_finish(struct trace *t)
 	failed = failed ? failed : mended ? mended : closed;
 	if (failed)
 		trace_report_file(t, failed);
-	trace_report(t);
+	trace_report(t, !failed && t->file.bytes);
 	return r ? r : failed;
 }
 

@@ -10,28 +10,32 @@
 #include <unistd.h>
 
 /* Opens a device or a FIFO. Other users may put one of theirs there, to read the trace. */
-static bool file_open_special(struct trace_file *f)
+static bool file_open_special(struct trace_file *f, int *ret_error)
 {
 	struct stat st;
 
 	if (stat(f->name, &st) || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ||
 	    (st.st_uid && st.st_uid != geteuid()))
 		return false;
-	f->fd = open(f->name, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-	f->special = f->fd >= 0;
-	return f->special;
+	/* A FIFO without a reader would block. */
+	f->fd = open(f->name, O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+	*ret_error = f->fd < 0 || fcntl(f->fd, F_SETFL, O_WRONLY) ? -errno : 0;
+	f->special = true;
+	return true;
 }
 
 int trace_file_create(struct trace_file *f, const char *name)
 {
+	int r = 0;
+
 	*f = (struct trace_file){.fd = -1, .name = name};
 	if (!strcmp(name, "-")) {
 		f->fd = STDOUT_FILENO;
 		f->special = true;
 		return 0;
 	}
-	if (file_open_special(f))
-		return 0;
+	if (file_open_special(f, &r))
+		return r;
 	return file_create(AT_FDCWD, name, O_WRONLY, REPLACE_PRIVATE, &f->fd);
 }
 

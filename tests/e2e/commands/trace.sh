@@ -85,7 +85,7 @@ grep -q '"ExceptionThrown"' lines || fail "no events through a pipe: $(cat err)"
 socket=$(ls "/tmp/dotnet-diagnostic-$pid-"*-socket)
 trace --diagnostic-port "$socket,connect" -d 1 --rundown off --clrevents exception -o connect.nettrace || fail "$(cat err)"
 equal connect.nettrace
-"$PROFCPU" trace --diagnostic-port "$T/port" --clrevents exception --rundown off -o listen.nettrace -d 2 2>err &
+"$PROFCPU" trace --diagnostic-port "$T/port" --clrevents exception -o listen.nettrace -d 2 2>err &
 tracer=$!
 wait_for 60 test -S port || fail "no socket: $(cat err)"
 start late env DOTNET_DiagnosticPorts="$T/port" "$PUBLISHED/wide-net-net10/wide-net" 600 --threads 1 --except Collect
@@ -103,7 +103,7 @@ sleep 1
 kill -KILL "$STARTED"
 status=0
 wait $tracer || status=$?
-[ "$status" = 1 ] && grep -q 'the process ended suddenly: its last events are missing' err || fail "exit $status: $(cat err)"
+[ "$status" = 1 ] && grep -q 'the events ended suddenly: the process was killed, or closed the connection; its last events are missing' err || fail "exit $status: $(cat err)"
 equal killed.nettrace
 some killed.nettrace $SAMPLER
 working 10 --except Collect
@@ -155,6 +155,8 @@ kill -CONT "$pid"
 cmp stop.nettrace good.nettrace || fail "a trace that cannot begin replaces an old one"
 trace -q -p "$pid" --rundown off -d 0.5 -o /dev/null || fail "$(cat err)"
 [ -c /dev/null ] || fail "/dev/null is replaced"
+mkfifo fifo
+refused 1 'cannot create fifo: No such device or address' -p "$pid" --rundown off -o fifo
 refused 2 'does not go with a command' -o - -- true
 { "$PROFCPU" trace -p "$pid" --rundown off -d 60 -o - 2>err || echo $? >status; } | head -c 1000 >head.nettrace
 [ "$(cat status)" = 1 ] && grep -q 'Broken pipe' err || fail "exit $(cat status): $(cat err)"
