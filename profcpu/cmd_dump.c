@@ -96,6 +96,23 @@ static char *dump_path(const struct dump_options *o, bool other_root)
 	return path;
 }
 
+/* The runtime removes its file after a failure, also a device such as /dev/full. */
+static int dump_check_place(const struct dump_options *o, const char *path, bool other_root)
+{
+	AUTO_FREE char *seen = NULL;
+	struct stat st;
+
+	if (asprintf(&seen, "/proc/%d/root%s", o->port.pid, path) < 0) {
+		seen = NULL;
+		log_error("out of memory");
+		return -ENOMEM;
+	}
+	if (stat(other_root ? seen : path, &st) || S_ISREG(st.st_mode))
+		return 0;
+	log_error("-o %s: not a regular file, and the runtime could remove it", path);
+	return -EINVAL;
+}
+
 /* Sends the newest command that the runtime knows. Errors of port_command. */
 static int dump_send(const struct dump_options *o, const char *path, struct port_error *err)
 {
@@ -156,7 +173,7 @@ static int dump_write(struct dump_options *o)
 	}
 	AUTO_FREE char *path = dump_path(o, process.other_root);
 
-	if (!path)
+	if (!path || dump_check_place(o, path, process.other_root))
 		return EXIT_FAILED;
 	r = dump_send(o, path, &err);
 	if (r) {

@@ -141,6 +141,8 @@ refused 2 'either --startup-hook or --profiler' load -p "$pid"
 refused 2 'needs --clsid' load -p "$pid" --profiler /x.so
 refused 2 'is not a GUID' load -p "$pid" --profiler /x.so --clsid 0123
 refused 2 'an absolute path' load -p "$pid" --startup-hook hook.dll
+refused 1 'not a regular file, and the runtime could remove it' dump -p "$pid" -o /dev/full
+[ -c /dev/full ] || fail "/dev/full is gone"
 refused 1 'has no diagnostic port' resume -p $$
 refused 1 'has no diagnostic port' dump -p $$ -o "$T/none.core"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
