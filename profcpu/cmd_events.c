@@ -168,15 +168,8 @@ static void events_put(struct events_run *e, const struct nettrace_event *event)
 /* Whether the option that chooses events names this one, by its name or its number. */
 static bool events_is_wanted(const struct events_options *o, const struct nettrace_kind *kind)
 {
-	char *end;
-
-	if (o->provider && strcmp(o->provider, kind->provider) != 0)
-		return false;
-	if (!o->event || !strcmp(o->event, kind->name))
-		return true;
-	unsigned long id = strtoul(o->event, &end, 10);
-
-	return *o->event && !*end && id == kind->event_id;
+	return (!o->provider || !strcmp(o->provider, kind->provider)) &&
+	       (!o->event || nettrace_kind_is(kind, o->event));
 }
 
 static int events_take(void *ctx, const struct nettrace_event *event)

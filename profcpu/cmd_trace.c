@@ -182,16 +182,10 @@ static int trace_add_profiles(struct trace_arguments *a)
 	for (char *name; !r && (name = strsep(&rest, ","));)
 		r = provider_list_add_profile(&a->providers, name);
 	free(names);
-	if (r == -EINVAL) {
-		char known[256] = "";
-
-		for (const struct provider_profile *p = provider_profiles; p->name; p++)
-			snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
-				 *known ? ", " : "", p->name);
-		log_error("--profile: %s; the profiles are %s", a->providers.why, known);
-	} else if (r) {
+	if (r == -EINVAL)
+		log_error("--profile: %s", a->providers.why);
+	else if (r)
 		log_error("out of memory");
-	}
 	return r;
 }
 

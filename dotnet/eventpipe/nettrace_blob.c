@@ -1,6 +1,8 @@
 #include "dotnet/eventpipe/nettrace_blob.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BLOCK_COMPRESSED 1     /* flag in a block's header */
@@ -319,4 +321,27 @@ int nettrace_kind_parse_v6(const void *row, size_t len, struct nettrace_kind_par
 		kind_options_v6(kind, &body);
 	}
 	return error < 0 ? error : parts->text.error;
+}
+
+/* Compares names without slashes, which TraceEvent puts between a task and its step. */
+static bool kind_is_name(const char *wanted, const char *name)
+{
+	for (;; wanted++, name++) {
+		wanted += *wanted == '/';
+		name += *name == '/';
+		if (tolower((unsigned char)*wanted) != tolower((unsigned char)*name))
+			return false;
+		if (!*wanted)
+			return true;
+	}
+}
+
+bool nettrace_kind_is(const struct nettrace_kind *kind, const char *word)
+{
+	char *end;
+	unsigned long id = strtoul(word, &end, 10);
+
+	if (isdigit((unsigned char)*word) && !*end)
+		return id == kind->event_id;
+	return kind_is_name(word, kind->name);
 }

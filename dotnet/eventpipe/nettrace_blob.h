@@ -65,6 +65,12 @@ struct nettrace_kind {
 	size_t nfields;                   /* including those in objects */
 };
 
+/*
+ * Whether a user's word means this kind: its number, or its name in upper or lower case. A slash
+ * does not count, so that names of TraceEvent such as GC/Start work if they differ in nothing else.
+ */
+bool nettrace_kind_is(const struct nettrace_kind *kind, const char *word);
+
 /* A kind that is being read. Its texts are in text, one after another. */
 struct nettrace_kind_parts {
 	struct nettrace_kind kind; /* without its pointers */

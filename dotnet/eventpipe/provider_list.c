@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,15 +58,6 @@ static const struct {
 	{"profiler", 0x20000000000},
 	{"waithandle", 0x40000000000},
 	{"allocationsampling", 0x80000000000},
-};
-
-const struct provider_profile provider_profiles[] = {
-	{"dotnet-common", "events of the runtime that cost little: GC, JIT, loader, exceptions"},
-	{"dotnet-sampled-thread-time", "stacks of all managed threads, about 100 times a second"},
-	{"gc-verbose", "garbage collections, and samples of allocations"},
-	{"gc-collect", "garbage collections, at the least cost"},
-	{"database", "commands of ADO.NET and Entity Framework"},
-	{NULL, NULL},
 };
 
 /* Entity Framework and SqlClient announce their commands to listeners of these names. */
@@ -303,13 +293,31 @@ int provider_list_add(struct provider_list *l, const char *text)
 	return r;
 }
 
+/* Refuses a profile, and names those that there are. */
+static int list_refuse_profile(struct provider_list *l, const char *name)
+{
+	const char *before = "";
+	size_t len = 0;
+
+	(void)list_refuse(l, "'%.40s' is not a profile; the profiles are", name);
+	for (size_t i = 0; i < sizeof(profile_providers) / sizeof(profile_providers[0]); i++) {
+		const char *known = profile_providers[i].profile;
+
+		len = strlen(l->why);
+		if (strcmp(known, before) != 0)
+			snprintf(l->why + len, sizeof(l->why) - len, "%s %s", i ? "," : "", known);
+		before = known;
+	}
+	return -EINVAL;
+}
+
 int provider_list_add_profile(struct provider_list *l, const char *name)
 {
-	const size_t n = sizeof(profile_providers) / sizeof(profile_providers[0]);
 	bool known = false;
 	int r = 0;
 
-	for (size_t i = 0; i < n && !r; i++) {
+	for (size_t i = 0; i < sizeof(profile_providers) / sizeof(profile_providers[0]) && !r;
+	     i++) {
 		const struct session_provider *p = &profile_providers[i].provider;
 
 		if (strcasecmp(profile_providers[i].profile, name) != 0)
@@ -318,7 +326,7 @@ int provider_list_add_profile(struct provider_list *l, const char *name)
 		if (!provider_list_has(l, p->name))
 			r = list_push(l, p);
 	}
-	return known ? r : list_refuse(l, "'%.40s' is not a profile", name);
+	return known ? r : list_refuse_profile(l, name);
 }
 
 int provider_list_add_runtime(struct provider_list *l, const char *events, const char *level)

@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "dotnet/eventpipe/session.h"
 
-#define PROVIDER_LIST_WHY_BYTES 192
+#define PROVIDER_LIST_WHY_BYTES 256
 
 /* A zeroed struct is empty. */
 struct provider_list {
@@ -32,21 +32,14 @@ void provider_list_free(struct provider_list *l);
 int provider_list_add(struct provider_list *l, const char *text);
 
 /*
- * Add those of a profile, or the runtime's own events ("gc+exception") of a level. level: NULL or a
- * word as above. Call them after provider_list_add: a provider that is in the list stays as it is.
+ * Add those of a profile of dotnet-trace 10, or the runtime's own events ("gc+exception") of a
+ * level. level: NULL or a word as above. Call them after provider_list_add: a provider that is in
+ * the list stays as it is.
  */
 int provider_list_add_profile(struct provider_list *l, const char *name);
 int provider_list_add_runtime(struct provider_list *l, const char *events, const char *level);
 
 /* Whether the provider is in the list. */
 bool provider_list_has(const struct provider_list *l, const char *name);
-
-/* A named set of providers. */
-struct provider_profile {
-	const char *name, *summary;
-};
-
-/* The profiles of dotnet-trace 10, ended by a name of NULL. */
-extern const struct provider_profile provider_profiles[];
 
 #endif

@@ -24,6 +24,7 @@ struct session {
 	struct nettrace *trace;
 	struct session_copy copy;
 	struct parse_error damage;
+	uint64_t received;
 	bool at_end, has_more;
 	struct share *memory; /* of the listener */
 	uint64_t counted;     /* bytes in it */
@@ -165,6 +166,11 @@ bool session_is_whole(const struct session *s)
 	return nettrace_ended(s->trace);
 }
 
+uint64_t session_received(const struct session *s)
+{
+	return s->received;
+}
+
 struct parse_error session_damage(const struct session *s)
 {
 	return s->damage;
@@ -190,6 +196,7 @@ void session_free(struct session *s)
 static int session_take(struct session *s, size_t len, struct port_error *err)
 {
 	struct parse_error bad = {.what = "its events cannot be kept"};
+	s->received += len;
 	int r = s->copy.take ? s->copy.take(s->copy.ctx, s->buf, len) : 0;
 
 	if (r)

@@ -92,6 +92,9 @@ struct nettrace_stats session_stats(const struct session *s);
 /* Whether the end of the stream was read. Otherwise it was cut off, or goes on. */
 bool session_is_whole(const struct session *s);
 
+/* Bytes received, also after damage. */
+uint64_t session_received(const struct session *s);
+
 /* The first damage of a stream that is copied; code 0: none. */
 struct parse_error session_damage(const struct session *s);
 

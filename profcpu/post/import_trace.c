@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #define TRACE_BLOCK_BYTES ((size_t)256 << 10)
-#define TRACE_FRAMES_MAX 100 /* of a stack: runtimes leave out further callers */
-#define TRACE_EXTERNAL 1     /* type of a sample outside of managed code */
-#define TRACE_STACK_MAX 10000
+#define TRACE_FRAMES_MAX 100            /* of a stack: runtimes leave out further callers */
+#define TRACE_EXTERNAL 1                /* type of a sample outside of managed code */
+#define TRACE_STACK_MAX ((size_t)10000) /* frames that are shown */
 #define TRACE_METHODS_BYTES_MAX ((size_t)512 << 20) /* payloads of events that list methods */
 #define TRACE_PROVIDER_INFO "Microsoft-DotNETCore-EventPipe"
 
@@ -35,7 +35,7 @@ struct trace_group {
 	bool outside;
 };
 
-/* The use of an event here. */
+/* The use of events of one kind. */
 struct trace_kind {
 	bool known;
 	bool is_chosen, is_sample, is_info, lists_methods;
@@ -134,11 +134,14 @@ static bool trace_is_full(const struct trace_import *t, size_t more)
 static int trace_add(struct trace_import *t, const struct nettrace_event *event, uint64_t weight,
 		     bool outside)
 {
-	bool full = trace_is_full(t, event->stack_bytes);
+	/* One more than are shown, which tells that it is cut. */
+	size_t most = (TRACE_STACK_MAX + 1) * t->head.pointer_bytes;
+	size_t bytes = event->stack_bytes < most ? event->stack_bytes : most;
+	bool full = trace_is_full(t, bytes);
 	struct trace_group group = {.thread = full ? 0 : event->thread, .outside = outside};
 	uint32_t *index;
 	int is_new, r = intern_put(&t->stacks, full ? "" : (const char *)event->stack,
-				   full ? 0 : event->stack_bytes, &group.stack);
+				   full ? 0 : bytes, &group.stack);
 
 	/* Addresses mean nothing without their process. */
 	t->several |= t->has_pid && t->pid != event->pid;
@@ -217,7 +220,7 @@ static int trace_classify(struct trace_import *t, const struct nettrace_kind *ki
 					.is_sample = !strcmp(kind->provider, PROVIDER_SAMPLER),
 					.is_info = !strcmp(kind->provider, TRACE_PROVIDER_INFO),
 					.lists_methods = trace_methods_wants(kind)};
-	ret_kind->is_chosen = t->wanted ? !strcmp(t->wanted, kind->name) : ret_kind->is_sample;
+	ret_kind->is_chosen = t->wanted ? nettrace_kind_is(kind, t->wanted) : ret_kind->is_sample;
 	return intern_str(&t->names, kind->name, &ret_kind->name);
 }
 

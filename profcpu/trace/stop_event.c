@@ -3,7 +3,6 @@
 #include "base/outbuf.h"
 #include "dotnet/eventpipe/event_payload.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,30 +37,10 @@ void stop_event_free(struct stop_event *s)
 	s->text = NULL;
 }
 
-/* Compares names without slashes, which TraceEvent puts between a task and its step. */
-static bool stop_is_name(const char *wanted, const char *name)
-{
-	for (;; wanted++, name++) {
-		wanted += *wanted == '/';
-		name += *name == '/';
-		if (tolower((unsigned char)*wanted) != tolower((unsigned char)*name))
-			return false;
-		if (!*wanted)
-			return true;
-	}
-}
-
 static bool stop_is_kind(const struct stop_event *s, const struct nettrace_kind *kind)
 {
-	char *end;
-
-	if (!s->provider || strcasecmp(s->provider, kind->provider) != 0)
-		return false;
-	if (!s->event || stop_is_name(s->event, kind->name))
-		return true;
-	unsigned long id = strtoul(s->event, &end, 10);
-
-	return isdigit((unsigned char)*s->event) && !*end && id == kind->event_id;
+	return s->provider && !strcasecmp(s->provider, kind->provider) &&
+	       (!s->event || nettrace_kind_is(kind, s->event));
 }
 
 /* Whether a value reads as this text: numbers in decimal, texts as they are. */

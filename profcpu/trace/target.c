@@ -142,9 +142,9 @@ static int target_wait(struct trace_target *t, const struct trace_options *optio
 		}
 		if (!noted && clock_monotonic_ns() - begin > TARGET_NOTE_NS) {
 			if (t->command.pid)
-				log_note("waiting for a .NET runtime to start in the command, as "
-					 "the "
-					 "user who runs profcpu");
+				log_note(
+					"waiting for a .NET runtime in the command; it must run as "
+					"the user who runs profcpu");
 			else
 				log_note("waiting for a runtime that starts with " TARGET_VARIABLE
 					 "=%s",

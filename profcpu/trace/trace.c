@@ -276,7 +276,7 @@ static int trace_check_stopped(const struct trace *t)
 static int trace_stop(struct trace *t)
 {
 	uint64_t until_ns = clock_monotonic_ns() + TRACE_STOP_NS;
-	uint64_t bytes = session_stats(t->session).bytes + t->file.bytes;
+	uint64_t received = session_received(t->session);
 	struct port_error err = {0};
 	int r = session_request_stop(t->session, clock_monotonic_ns() + TRACE_LIMIT_NS, &err);
 	int signal = 0;
@@ -294,7 +294,7 @@ static int trace_stop(struct trace *t)
 			port_report(&t->target.port, &err);
 			return r;
 		}
-		if (session_stats(t->session).bytes + t->file.bytes - bytes > 2 * TRACE_STOP_BYTES)
+		if (session_received(t->session) - received > TRACE_STOP_BYTES)
 			break;
 		trace_show(t, "the runtime sends its last events:");
 	}
@@ -328,9 +328,10 @@ static void trace_report(const struct trace *t, bool written)
 	double s = (double)(clock_monotonic_ns() - t->begin_ns) / NS_PER_S;
 
 	if (damage.code)
-		log_warn("the runtime's events are damaged, and kept as they came: %s, at byte "
-			 "%llu",
-			 damage.what, (unsigned long long)damage.offset);
+		log_error(
+			"profcpu cannot read the runtime's events, and kept them as they came: %s, "
+			"at byte %llu; other tools may fail, too",
+			damage.what, (unsigned long long)damage.offset);
 	if (stats.lost)
 		log_warn("the runtime dropped %llu events; record fewer events, or with a larger "
 			 "--buffersize",
@@ -365,6 +366,7 @@ static int trace_finish(struct trace *t)
 	if (failed)
 		trace_report_file(t, failed);
 	trace_report(t, !failed && t->file.bytes);
+	r = r ? r : session_damage(t->session).code;
 	return r ? r : failed;
 }
 

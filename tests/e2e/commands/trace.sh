@@ -138,13 +138,13 @@ refused 126 'cannot execute /etc/passwd' -o none.nettrace -- /etc/passwd
 
 echo "outputs that fail"
 # The command ends. A runtime that it leaves behind must not wait for a tool that is gone.
-for command in "'$PUBLISHED/wide-net-net10/wide-net' 20; true" "exec '$PUBLISHED/wide-net-net10/wide-net' 301"; do
+for command in "'$PUBLISHED/wide-net-net10/wide-net' 23; true" "exec '$PUBLISHED/wide-net-net10/wide-net' 307"; do
 	status=0
 	trace -o no/such/dir.nettrace -- bash -c "$command" || status=$?
 	[ "$status" = 1 ] && [ "$(grep -c . err)" = 1 ] && grep -q 'cannot create no/such/dir' err || fail "exit $status: $(cat err)"
 done
 begin=$SECONDS
-while pgrep -f 'wide-net-net10/wide-net (20|301)$' >/dev/null; do
+while pgrep -f 'wide-net-net10/wide-net (23|307)$' >/dev/null; do
 	[ $((SECONDS - begin)) -lt 60 ] || fail "the command went on without a trace: $(pgrep -fa 'wide-net')"
 	sleep 0.2
 done
