@@ -66,6 +66,7 @@ grep -q 'its events with stacks: .*ThreadSample (' err || fail "$(cat err)"
 head -c $(($(stat -c %s net10.nettrace) / 2)) net10.nettrace >cut.nettrace
 "$PROFCPU" fold cut.nettrace >some 2>err && fail "a cut trace is no failure"
 [ -s some ] && grep -q 'the trace was cut off; what came before is used' err || fail "$(cat err)"
-"$PROFCPU" fold --event "GCAllocationTick:TypeName" net10.nettrace >none 2>err
+"$PROFCPU" fold --event "ExceptionThrown:ExceptionType" net10.nettrace >none 2>err
 ! grep -q . none || fail "a text is a weight: $(head -n 1 none)"
+grep -q "[0-9] events have no number in the field of 'ExceptionThrown:ExceptionType'" err || fail "$(cat err)"
 exit 0
