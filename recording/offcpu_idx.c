@@ -28,6 +28,12 @@ size_t offcpu_idx_put_wait(const struct offcpu_idx_wait *w, struct offcpu_idx_ro
 	return 2;
 }
 
+struct offcpu_idx_row offcpu_idx_put_unknown(const struct offcpu_idx_unknown *u)
+{
+	return (struct offcpu_idx_row){
+		.kind = OFFCPU_IDX_UNKNOWN, .id = u->tid, .v = {u->begin_ns, u->end_ns}};
+}
+
 void offcpu_idx_put_thread(const struct offcpu_idx_thread *t, struct offcpu_idx_row out[2])
 {
 	out[0] = (struct offcpu_idx_row){
@@ -43,6 +49,7 @@ void offcpu_idx_put_thread(const struct offcpu_idx_thread *t, struct offcpu_idx_
 struct reading {
 	VEC(struct offcpu_idx_wait) waits;
 	VEC(struct offcpu_idx_thread) threads;
+	VEC(struct offcpu_idx_unknown) unknowns;
 	struct offcpu_idx_row thread; /* first row of an unfinished thread; kind 0: none */
 	bool is_wait;                 /* the previous row was a wait */
 	uint64_t bytes_left;          /* for more waits and threads */
@@ -116,6 +123,19 @@ static int add_thread(struct reading *reading, const struct offcpu_idx_row *row)
 	return r ? r : vec_push(&reading->threads, thread);
 }
 
+static int add_unknown(struct reading *reading, const struct offcpu_idx_row *row)
+{
+	const struct offcpu_idx_unknown unknown = {
+		.tid = row->id, .begin_ns = row->v[0], .end_ns = row->v[1]};
+
+	if (unknown.tid <= 0 || row->flags || unknown.begin_ns > unknown.end_ns || row->v[2] ||
+	    row->v[3] || row->v[4] || !are_times(row->v, 2))
+		return -EBADMSG;
+	int r = take_bytes(reading, sizeof(unknown));
+
+	return r ? r : vec_push(&reading->unknowns, unknown);
+}
+
 static int add_row(void *ctx, const void *at)
 {
 	struct reading *reading = ctx;
@@ -131,6 +151,8 @@ static int add_row(void *ctx, const void *at)
 		return add_wait(reading, &row);
 	case OFFCPU_IDX_WAIT_END:
 		return behind_wait ? add_end(reading, &row) : -EBADMSG;
+	case OFFCPU_IDX_UNKNOWN:
+		return add_unknown(reading, &row);
 	case OFFCPU_IDX_THREAD:
 		reading->thread = row;
 		return 0;
@@ -168,8 +190,13 @@ int offcpu_idx_read_within(int fd, uint64_t memory, struct offcpu_idx *ret_idx,
 	struct reading reading = {.bytes_left = IDX_FILE_BYTES(memory)};
 	struct idx_file_state file = {0};
 	int r = idx_file_read(fd, &format, add_row, &reading, &file, err);
-	struct offcpu_idx idx = {reading.waits.v, reading.waits.len, reading.threads.v,
-				 reading.threads.len, file};
+	struct offcpu_idx idx = {.waits = reading.waits.v,
+				 .nwaits = reading.waits.len,
+				 .threads = reading.threads.v,
+				 .nthreads = reading.threads.len,
+				 .unknowns = reading.unknowns.v,
+				 .nunknowns = reading.unknowns.len,
+				 .file = file};
 
 	if (r) {
 		offcpu_idx_free(&idx);
@@ -187,6 +214,7 @@ void offcpu_idx_free(struct offcpu_idx *idx)
 {
 	free(idx->waits);
 	free(idx->threads);
+	free(idx->unknowns);
 	*idx = (struct offcpu_idx){0};
 }
 

@@ -59,20 +59,33 @@ struct offcpu_idx_thread {
 	uint64_t short_ns, short_count, no_stack_ns, estimated_ns;
 };
 
+/* A time of a thread in which its state is not known, because records were lost. */
+struct offcpu_idx_unknown {
+	int32_t tid;
+	uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC */
+};
+
 enum offcpu_idx_kind {
 	OFFCPU_IDX_WAIT = 1,
 	OFFCPU_IDX_THREAD = 2,
 	OFFCPU_IDX_THREAD_REST = 3, /* directly after its OFFCPU_IDX_THREAD */
 	OFFCPU_IDX_WAIT_END = 4,    /* directly after its OFFCPU_IDX_WAIT */
+	OFFCPU_IDX_UNKNOWN = 5,
 };
 
 /* A row on disk. */
 struct offcpu_idx_row {
 	uint8_t kind, flags;
 	uint16_t check; /* see idx_file.h */
-	/* The waker; for a thread the tid in the first row, the pid in the second. */
+	/*
+	 * The waker; for a thread the tid in the first row, the pid in the second; for an unknown
+	 * time the tid.
+	 */
 	int32_t id;
-	/* Members in the order above: a thread's in five and five, a wait's in five and its end. */
+	/*
+	 * Members in the order above: a thread's in five and five, a wait's in five and its end,
+	 * two of an unknown time.
+	 */
 	uint64_t v[5];
 };
 _Static_assert(sizeof(struct offcpu_idx_row) == 48, "on-disk layout");
@@ -82,6 +95,7 @@ int offcpu_idx_begin(int fd, uint64_t identity, struct idx_file *ret_file);
 
 /* Each fills out; put_wait returns the number of rows: 1, or 2 with an end. */
 size_t offcpu_idx_put_wait(const struct offcpu_idx_wait *wait, struct offcpu_idx_row out[2]);
+struct offcpu_idx_row offcpu_idx_put_unknown(const struct offcpu_idx_unknown *unknown);
 void offcpu_idx_put_thread(const struct offcpu_idx_thread *thread, struct offcpu_idx_row out[2]);
 
 struct offcpu_idx {
@@ -90,6 +104,8 @@ struct offcpu_idx {
 	/* Sorted by tid, then begin_ns, because ids are reused. */
 	struct offcpu_idx_thread *threads;
 	size_t nthreads;
+	struct offcpu_idx_unknown *unknowns; /* in the order of the file */
+	size_t nunknowns;
 	struct idx_file_state file;
 };
 

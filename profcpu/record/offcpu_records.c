@@ -164,6 +164,7 @@ int record_offcpu_begin(struct record_offcpu *o, uint64_t begin_ns)
 {
 	const struct offcpu_listener listener = {.ctx = o,
 						 .interval = record_offcpu_take_interval,
+						 .unknown = record_offcpu_take_unknown,
 						 .unseen = record_offcpu_take_unseen,
 						 .thread = record_offcpu_take_thread};
 	int r = offcpu_new(begin_ns, o->options.min_ns, &listener, &o->offcpu);

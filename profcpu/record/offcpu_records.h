@@ -55,6 +55,9 @@ struct record_offcpu_writer {
 	 */
 	int (*wait)(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound,
 		    const struct offcpu_idx_wait *row);
+	/* A time in which the state of a thread is not known, because records are missing. May be
+	 * NULL. */
+	int (*unknown)(void *ctx, const struct offcpu_idx_unknown *unknown);
 	/* The end of a thread, or of the recording. */
 	int (*thread)(void *ctx, const struct offcpu_idx_thread *thread);
 	/* The first waking by a thread with this stack: `sample` without its id. *ret_off: its

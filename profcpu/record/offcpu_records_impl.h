@@ -92,6 +92,7 @@ int record_offcpu_remove(struct record_offcpu *o, const struct offcpu_task *task
 /* offcpu_records_waits.c */
 int record_offcpu_take_interval(void *ctx, const struct offcpu_interval *interval);
 int record_offcpu_take_thread(void *ctx, pid_t tid, const struct offcpu_totals *t);
+int record_offcpu_take_unknown(void *ctx, pid_t tid, uint64_t from_ns, uint64_t to_ns);
 int record_offcpu_take_unseen(void *ctx, pid_t tid);
 
 /* offcpu_records_poll.c */

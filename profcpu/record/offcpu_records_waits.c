@@ -74,6 +74,15 @@ int record_offcpu_take_interval(void *ctx, const struct offcpu_interval *interva
 	return o->writer.wait(o->writer.ctx, &sample, &unwound, &row);
 }
 
+int record_offcpu_take_unknown(void *ctx, pid_t tid, uint64_t from_ns, uint64_t to_ns)
+{
+	struct record_offcpu *o = ctx;
+	const struct offcpu_idx_unknown unknown = {
+		.tid = tid, .begin_ns = from_ns, .end_ns = to_ns};
+
+	return o->writer.unknown ? o->writer.unknown(o->writer.ctx, &unknown) : 0;
+}
+
 int record_offcpu_take_thread(void *ctx, pid_t tid, const struct offcpu_totals *t)
 {
 	struct record_offcpu *o = ctx;

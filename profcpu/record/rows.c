@@ -88,6 +88,11 @@ int record_rows_wait(struct record_rows *rows, const struct offcpu_idx_wait *wai
 	return 0;
 }
 
+int record_rows_unknown(struct record_rows *rows, const struct offcpu_idx_unknown *unknown)
+{
+	return vec_push(&rows->waits, offcpu_idx_put_unknown(unknown));
+}
+
 int record_rows_thread(struct record_rows *rows, const struct offcpu_idx_thread *thread)
 {
 	if (vec_reserve(&rows->threads, THREAD_ROWS))

@@ -20,9 +20,11 @@ int record_rows_new(int idx_fd, int offcpu_idx_fd, uint64_t identity,
 		    struct record_rows **ret_rows);
 void record_rows_free(struct record_rows *rows);
 
-/* Add the row of a sample at file_off in perf.data, of a wait, or of a thread. 0 or -ENOMEM. */
+/* Add the row of a sample at file_off in perf.data, of a wait, of an unknown time or of a
+ * thread. 0 or -ENOMEM. */
 int record_rows_sample(struct record_rows *rows, uint64_t file_off, const struct unwound *unwound);
 int record_rows_wait(struct record_rows *rows, const struct offcpu_idx_wait *wait);
+int record_rows_unknown(struct record_rows *rows, const struct offcpu_idx_unknown *unknown);
 int record_rows_thread(struct record_rows *rows, const struct offcpu_idx_thread *thread);
 
 /*

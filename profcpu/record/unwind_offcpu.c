@@ -62,6 +62,13 @@ static int write_thread(void *ctx, const struct offcpu_idx_thread *thread)
 	return record_rows_thread(u->rows, thread);
 }
 
+static int write_unknown(void *ctx, const struct offcpu_idx_unknown *unknown)
+{
+	struct record_unwind *u = ctx;
+
+	return record_rows_unknown(u->rows, unknown);
+}
+
 static int request_blocked(void *ctx, int32_t pid, int32_t tid)
 {
 	struct record_unwind *u = ctx;
@@ -86,9 +93,13 @@ int record_unwind_begin_offcpu(struct record_unwind *u, const struct record_unwi
 	u->wakings_id = o->wakings && o->opened[u->wakings].nids ? o->opened[u->wakings].ids[0] : 0;
 	u->waking_pid_offset = o->waking_pid_offset;
 	u->waker_wait_ns = o->waker_wait_ns;
-	record_offcpu_to(u->offcpu,
-			 &(struct record_offcpu_writer){u, write_wait, write_thread, write_waker,
-							request_blocked, read_blocked_now});
+	record_offcpu_to(u->offcpu, &(struct record_offcpu_writer){.ctx = u,
+								   .wait = write_wait,
+								   .unknown = write_unknown,
+								   .thread = write_thread,
+								   .waker = write_waker,
+								   .request = request_blocked,
+								   .read_now = read_blocked_now});
 	int r = record_blocked_new(o->proc, &u->blocked);
 
 	return r || !o->read_waker ? r

@@ -118,6 +118,9 @@ struct offcpu_listener {
 	 * epoch.
 	 */
 	int (*interval)(void *ctx, const struct offcpu_interval *interval);
+	/* A thread's state is not known for a time, because records are missing. Not for estimates.
+	 */
+	int (*unknown)(void *ctx, pid_t tid, uint64_t from_ns, uint64_t to_ns);
 	/*
 	 * The begin of a wait was not recorded, so its stack is missing. The listener may read the
 	 * stack from outside and pass it to offcpu_add_stack, now or later.

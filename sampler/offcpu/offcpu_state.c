@@ -172,11 +172,19 @@ static void ran(struct offcpu *o, struct offcpu_thread *t, uint64_t until_ns)
 		t->totals.running_ns += until_ns - t->since_ns;
 }
 
-/* Adds unknown time between two switches of the same kind. */
-static void missed(const struct offcpu *o, struct offcpu_thread *t, uint64_t until_ns)
+static int add_unknown(const struct offcpu *o, struct offcpu_thread *t, uint64_t from_ns,
+		       uint64_t to_ns)
 {
-	if (!o->estimating)
-		t->totals.unknown_ns += until_ns - t->since_ns;
+	t->totals.unknown_ns += to_ns - from_ns;
+	return o->listener.unknown && from_ns < to_ns
+		       ? o->listener.unknown(o->listener.ctx, t->tid, from_ns, to_ns)
+		       : 0;
+}
+
+/* Adds unknown time between two switches of the same kind. */
+static int missed(const struct offcpu *o, struct offcpu_thread *t, uint64_t until_ns)
+{
+	return o->estimating ? 0 : add_unknown(o, t, t->since_ns, until_ns);
 }
 
 /* The switch in is missing. A woken thread gets a CPU soon; otherwise the time is unknown. */
@@ -186,10 +194,8 @@ static int missed_in(struct offcpu *o, struct offcpu_thread *t, uint64_t until_n
 	int r;
 
 	o->counts.no_in++;
-	if (o->estimating || !woken_ns) {
-		missed(o, t, until_ns);
-		return 0;
-	}
+	if (o->estimating || !woken_ns)
+		return missed(o, t, until_ns);
 	r = emit_open(o, t, woken_ns, false);
 	t->since_ns = woken_ns;
 	ran(o, t, until_ns);
@@ -252,7 +258,7 @@ int offcpu_switch_in(struct offcpu *o, struct offcpu_thread *t, const struct off
 		return 0; /* the same switch, from two events */
 	if (t->state == OFFCPU_RUNNING) {
 		o->counts.no_out++;
-		missed(o, t, e->time_ns);
+		r = missed(o, t, e->time_ns);
 	} else if (o->estimating && t->state == OFFCPU_UNSURE) {
 		t->now.began_waiting = !t->now.seen;
 		t->now.first_in_ns = e->time_ns - o->open_ns;
@@ -296,8 +302,7 @@ int offcpu_end_exact(struct offcpu *o, struct offcpu_thread *t, uint64_t time_ns
 	case OFFCPU_OFF_CPU:
 		return emit_open(o, t, time_ns, cut);
 	default:
-		t->totals.unknown_ns += time_ns - t->since_ns;
-		return 0;
+		return add_unknown(o, t, t->since_ns, time_ns);
 	}
 }
 
@@ -369,7 +374,8 @@ int offcpu_give_up(struct offcpu *o, struct offcpu_thread *t, uint64_t until_ns,
 	if (!from_ns)
 		return 0;
 	r = offcpu_end_exact(o, t, from_ns, true);
-	t->totals.unknown_ns += until_ns - from_ns;
+	if (!r)
+		r = add_unknown(o, t, from_ns, until_ns);
 	t->state = (uint8_t)state;
 	t->since_ns = until_ns;
 	t->waking.time_ns = 0;

@@ -236,7 +236,8 @@ static inline void end_truth(struct sim *sim, uint64_t end_ns)
 static inline void sim_begin(struct sim *sim, size_t nthreads,
 			     void (*next)(struct sim *sim, size_t thread))
 {
-	const struct offcpu_listener listener = {sim, take_interval, NULL, take_thread};
+	const struct offcpu_listener listener = {
+		.ctx = sim, .interval = take_interval, .thread = take_thread};
 
 	*sim = (struct sim){.nthreads = nthreads,
 			    .next = next,

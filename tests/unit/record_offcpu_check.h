@@ -93,8 +93,11 @@ static inline void begin_with(struct fixture *f, const struct record_offcpu_opti
 {
 	*f = (struct fixture){0};
 	assert_int_equal(record_offcpu_new(options, &f->o), 0);
-	record_offcpu_to(f->o, &(struct record_offcpu_writer){f, take_wait, take_thread, take_waker,
-							      take_request, NULL});
+	record_offcpu_to(f->o, &(struct record_offcpu_writer){.ctx = f,
+							      .wait = take_wait,
+							      .thread = take_thread,
+							      .waker = take_waker,
+							      .request = take_request});
 }
 
 static inline void begin(struct fixture *f, uint64_t min_ns)

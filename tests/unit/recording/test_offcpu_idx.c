@@ -97,15 +97,20 @@ static void threads_come_by_their_id_and_begin(void **state)
 {
 	const struct offcpu_idx_thread threads[] = {thread_of(9, 500), thread_of(7, 600),
 						    thread_of(9, 200)};
-	struct offcpu_idx_row rows[8];
+	const struct offcpu_idx_unknown unknown = {.tid = 9, .begin_ns = 700, .end_ns = 800};
+	struct offcpu_idx_row rows[9];
 	struct offcpu_idx_wait wait = wait_at(100);
 	struct offcpu_idx idx;
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++)
 		offcpu_idx_put_thread(&threads[i], rows + 2 * i);
-	offcpu_idx_put_wait(&wait, &rows[6]);
-	assert_int_equal(read_of(rows, 7, 0, &idx, NULL), 0);
+	rows[6] = offcpu_idx_put_unknown(&unknown);
+	offcpu_idx_put_wait(&wait, &rows[7]);
+	assert_int_equal(read_of(rows, 8, 0, &idx, NULL), 0);
+	assert_int_equal(idx.nunknowns, 1);
+	assert_true(idx.unknowns[0].tid == 9 && idx.unknowns[0].begin_ns == 700 &&
+		    idx.unknowns[0].end_ns == 800);
 	assert_int_equal(idx.nwaits, 1);
 	assert_int_equal(idx.nthreads, 3);
 	assert_memory_equal(&idx.threads[0], &threads[1], sizeof(threads[0]));
@@ -194,7 +199,17 @@ static void assert_bad(void (*change)(struct offcpu_idx_row *), uint64_t offset)
 	{                                                \
 		.kind = OFFCPU_IDX_WAIT_END, __VA_ARGS__ \
 	} /* time of the previous wait */
-CHANGE(no_kind, [0].kind = 5)
+#define UNKNOWN(...)                                    \
+	[0] = (struct offcpu_idx_row)                   \
+	{                                               \
+		.kind = OFFCPU_IDX_UNKNOWN, __VA_ARGS__ \
+	}
+CHANGE(no_kind, [0].kind = 6)
+CHANGE(unknown_of_none, UNKNOWN(.v = {1, 2}))
+CHANGE(unknown_backwards, UNKNOWN(.id = 1, .v = {2, 1}))
+CHANGE(unknown_too_long, UNKNOWN(.id = 1, .v = {2, OFFCPU_IDX_NS_MAX + 1}))
+CHANGE(more_than_unknown, UNKNOWN(.id = 1, .v = {1, 2, 3}))
+CHANGE(flags_of_unknown, UNKNOWN(.id = 1, .v = {1, 2}, .flags = 1))
 CHANGE(end_alone, [0].kind = OFFCPU_IDX_WAIT_END)
 CHANGE(no_place, [0].v[0] = 0)
 CHANGE(waker_behind, [0].v[1] = 100)
@@ -221,6 +236,11 @@ static void damage_is_distinguished_from_rows(void **state)
 
 	(void)state;
 	assert_bad(no_kind, ROW(0));
+	assert_bad(unknown_of_none, ROW(0));
+	assert_bad(unknown_backwards, ROW(0));
+	assert_bad(unknown_too_long, ROW(0));
+	assert_bad(more_than_unknown, ROW(0));
+	assert_bad(flags_of_unknown, ROW(0));
 	assert_bad(end_alone, ROW(0));
 	assert_bad(no_place, ROW(0));
 	assert_bad(waker_behind, ROW(0));

@@ -323,8 +323,10 @@ static void begin_crowd(struct crowd *c, const char *dir)
 									   .proc = dir},
 					   &c->o),
 			 0);
-	record_offcpu_to(c->o, &(struct record_offcpu_writer){c, take_crowd_wait, take_crowd_thread,
-							      NULL, take_crowd_request, NULL});
+	record_offcpu_to(c->o, &(struct record_offcpu_writer){.ctx = c,
+							      .wait = take_crowd_wait,
+							      .thread = take_crowd_thread,
+							      .request = take_crowd_request});
 	for (int32_t i = 0; i < CROWD; i++) {
 		const struct perfdata_record record = {
 			.type = PERF_RECORD_FORK, .pid = PID, .tid = CROWD_TID + i, .cpu = -1};

@@ -21,6 +21,8 @@ struct fixture {
 	pid_t tids[GOT_MAX];
 	struct offcpu_totals totals[GOT_MAX];
 	size_t nthreads;
+	uint64_t unknown_ns[GOT_MAX]; /* by tid; reported, of the present thread */
+	uint64_t last_unknown_ns;     /* end of the last one */
 	int fail_with;
 };
 
@@ -33,6 +35,16 @@ static int take_interval(void *ctx, const struct offcpu_interval *i)
 	return f->fail_with;
 }
 
+static int take_unknown(void *ctx, pid_t tid, uint64_t from_ns, uint64_t to_ns)
+{
+	struct fixture *f = ctx;
+
+	assert_true(from_ns < to_ns && tid < GOT_MAX);
+	f->unknown_ns[tid] += to_ns - from_ns;
+	f->last_unknown_ns = to_ns;
+	return 0;
+}
+
 static int take_thread(void *ctx, pid_t tid, const struct offcpu_totals *t)
 {
 	struct fixture *f = ctx;
@@ -43,12 +55,18 @@ static int take_thread(void *ctx, pid_t tid, const struct offcpu_totals *t)
 	/* Parts of each thread always add up to its life. */
 	assert_int_equal(t->running_ns + t->blocked_ns + t->runnable_ns + t->unknown_ns,
 			 t->end_ns - t->begin_ns);
+	/* The time in which its state is unknown is reported, except while throttled. */
+	assert_int_equal(f->unknown_ns[tid], t->unknown_ns - t->unwatched_ns);
+	f->unknown_ns[tid] = 0;
 	return 0;
 }
 
 static void begin(struct fixture *f, uint64_t min_ns)
 {
-	const struct offcpu_listener listener = {f, take_interval, NULL, take_thread};
+	const struct offcpu_listener listener = {.ctx = f,
+						 .interval = take_interval,
+						 .unknown = take_unknown,
+						 .thread = take_thread};
 
 	*f = (struct fixture){0};
 	assert_int_equal(offcpu_new(1000, min_ns, &listener, &f->o), 0);
@@ -344,6 +362,7 @@ static void missing_images_are_counted_and_unknown(void **state)
 	assert_totals(&f, 7, 1000 + 500 + 1000, 500 + 400 + 500, 0, 1000 + 1000 + 100);
 	assert_int_equal(f.ngot, 3);
 	assert_true(f.got[1].cut_end && f.got[1].in_ns == 5400);
+	assert_int_equal(f.last_unknown_ns, 5500);
 	offcpu_free(f.o);
 }
 

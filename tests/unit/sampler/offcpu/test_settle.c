@@ -57,7 +57,8 @@ static void count(struct got *got, uint64_t time_ns, uint64_t wait_ns, uint64_t 
 /* Thread 7 runs at 2000; wait_ns of its count is 600 then. */
 static void begin(struct got *got)
 {
-	const struct offcpu_listener listener = {got, note_interval, NULL, note_thread};
+	const struct offcpu_listener listener = {
+		.ctx = got, .interval = note_interval, .thread = note_thread};
 
 	*got = (struct got){0};
 	assert_int_equal(offcpu_new(1000, 0, &listener, &got->o), 0);
