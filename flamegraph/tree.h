@@ -137,6 +137,12 @@ struct tree_options {
 	/* Borrowed. Use these groups, not with in_order. NULL: those of the profile. */
 	const struct profile_group *groups;
 	size_t ngroups;
+	/*
+	 * With groups: for each, its index in part_names, of a node above the thread's name. NULL:
+	 * no such nodes. Not with reverse. Borrowed.
+	 */
+	const uint8_t *parts;
+	const char *const *part_names;
 	struct idle *idle;   /* of the profile; borrowed; NULL: idle waits keep their stack */
 	uint64_t memory_max; /* bytes of the tree and its picture; 0: no limit */
 };

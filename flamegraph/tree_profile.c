@@ -5,6 +5,7 @@
 #include "base/outbuf.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* The name and kind that a frame or thread of the profile has in the tree. */
 struct tree_label {
@@ -179,11 +180,12 @@ static int tree_node_reversed(struct tree_builder *b, struct tree_label comm, ui
 	return tree_child_of_name(b->tree, node, comm.name, comm.kind, ret_node);
 }
 
-static int tree_put(struct tree_builder *b, uint32_t event, uint32_t thread, uint32_t stack,
-		    uint64_t weight)
+/* part: the name of a node above the thread's name; NULL: none. */
+static int tree_put(struct tree_builder *b, const char *part, uint32_t event, uint32_t thread,
+		    uint32_t stack, uint64_t weight)
 {
 	struct tree_label comm;
-	uint32_t node;
+	uint32_t node = TREE_ROOT;
 
 	const struct profile_event *e = profile_event_of(b->profile, event);
 
@@ -197,7 +199,10 @@ static int tree_put(struct tree_builder *b, uint32_t event, uint32_t thread, uin
 	if (!r && b->options->reverse)
 		r = tree_node_reversed(b, comm, stack, &node);
 	else if (!r) {
-		r = tree_child_of_name(b->tree, TREE_ROOT, comm.name, comm.kind, &node);
+		if (part)
+			r = tree_child(b->tree, TREE_ROOT, part, strlen(part), FRAME_LABEL, &node);
+		if (!r)
+			r = tree_child_of_name(b->tree, node, comm.name, comm.kind, &node);
 		if (!r)
 			r = tree_node_of_stack(b, node, stack, &node);
 	}
@@ -208,7 +213,7 @@ static int tree_put(struct tree_builder *b, uint32_t event, uint32_t thread, uin
 
 static int tree_put_sample(void *ctx, const struct profile_sample *s)
 {
-	return tree_put(ctx, s->event, s->thread, s->stack, s->weight);
+	return tree_put(ctx, NULL, s->event, s->thread, s->stack, s->weight);
 }
 
 static int tree_put_groups(struct tree_builder *b)
@@ -220,8 +225,9 @@ static int tree_put_groups(struct tree_builder *b)
 	if (!groups)
 		groups = profile_groups(b->profile, &n);
 	for (size_t i = 0; !r && i < n; i++)
-		r = tree_put(b, groups[i].event, groups[i].thread, groups[i].stack,
-			     groups[i].weight);
+		r = tree_put(
+			b, b->options->parts ? b->options->part_names[b->options->parts[i]] : NULL,
+			groups[i].event, groups[i].thread, groups[i].stack, groups[i].weight);
 	return r;
 }
 

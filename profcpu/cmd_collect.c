@@ -1,40 +1,16 @@
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/heap.h"
 #include "base/log.h"
-#include "container/access.h"
 #include "profcpu/arguments.h"
+#include "profcpu/collect.h"
 #include "profcpu/command.h"
-#include "profcpu/default_target.h"
-#include "profcpu/post/outdir.h"
-#include "profcpu/post/postprocess.h"
-#include "profcpu/record/child.h"
-#include "profcpu/record/record.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
-#define COLLECT_SECONDS 30
-#define COLLECT_HZ 99
 #define COLLECT_HZ_MAX 100000
-/* bytes of the first copies of stacks: enough for 93 to 99 % of the stacks of .NET services */
-#define COLLECT_STACK_BYTES 24576
 #define COLLECT_OFF_CPU_MIN_MAX_US UINT64_C(3600000000)
 #define COLLECT_MAX_OVERHEAD_LEAST 0.5 /* percent; reading the rings takes some tenths */
-/* descriptors reserved for the manifest, /proc, files of targets and files for names */
-#define COLLECT_RESERVED_DESCRIPTORS 16
-
-struct collect_arguments {
-	struct record_options record;
-	struct postprocess_options post;
-	struct fetch_options fetch;
-	struct options_pids pids;
-	VEC(const char *) events;
-	const char *out;
-	bool record_only, has_duration;
-};
 
 enum collect_option {
 	COLLECT_RAW_NAMES = 256,
@@ -56,6 +32,7 @@ enum collect_option {
 	COLLECT_OFF_CPU_MIN,
 	COLLECT_MAX_OVERHEAD,
 	COLLECT_MAX_SIZE,
+	COLLECT_EVENTPIPE,
 };
 
 static const struct option collect_longopts[] = {
@@ -87,6 +64,7 @@ static const struct option collect_longopts[] = {
 	{"off-cpu-min", required_argument, NULL, COLLECT_OFF_CPU_MIN},
 	{"max-overhead", required_argument, NULL, COLLECT_MAX_OVERHEAD},
 	{"max-size", required_argument, NULL, COLLECT_MAX_SIZE},
+	{"eventpipe", no_argument, NULL, COLLECT_EVENTPIPE},
 	{NULL, 0, NULL, 0},
 };
 
@@ -248,6 +226,9 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 	case COLLECT_OFF_CPU:
 		a->record.off_cpu = true;
 		return 0;
+	case COLLECT_EVENTPIPE:
+		a->eventpipe = true;
+		return 0;
 	default:
 		return collect_option_value(a, c);
 	}
@@ -318,6 +299,18 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 			  "samples");
 		return -EINVAL;
 	}
+	if (a->eventpipe && (a->record.system_wide || a->pids.list.len > 1 ||
+			     (a->pids.list.len && a->record.argv))) {
+		log_error("--eventpipe is for one .NET process: name it with -p, or start it after "
+			  "--");
+		return -EINVAL;
+	}
+	if (a->eventpipe) {
+		/* Without all switches, the state of a sampled thread is not known. */
+		a->record.off_cpu = true;
+		if (a->record.max_overhead <= 0)
+			a->record.max_overhead = 1;
+	}
 	const char *of_waits = a->record.off_cpu_min_ns     ? "--off-cpu-min"
 			       : a->record.max_overhead > 0 ? "--max-overhead"
 			       : a->post.load.idle          ? "--idle"
@@ -343,135 +336,6 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 	return 0;
 }
 
-/* Notes why the default event was not used. */
-static void collect_note_event(const struct record_result *result)
-{
-	if (result->event_why[0])
-		log_note("sampled %s: %s", result->event, result->event_why);
-}
-
-/* Notes how the command ended, unless with status 0. */
-static void collect_note_command(const struct record_result *result)
-{
-	if (!result->command_ended || !result->command_status)
-		return;
-	if (WIFEXITED(result->command_status))
-		log_note("the command ended with status %d", WEXITSTATUS(result->command_status));
-	else
-		log_note("signal %d ended the command", WTERMSIG(result->command_status));
-}
-
-/*
- * The exit status of a successful recording: that of the command, as with perf record, if it ended
- * by itself and no signal ended the recording.
- */
-static int collect_status(const struct record_result *result)
-{
-	if (!result->command_ended || result->end == RECORD_END_SIGNAL)
-		return EXIT_DONE;
-	return record_child_exit_status(result->command_status);
-}
-
-/*
- * Writes a warning about the first target whose files we may not open; "": there is none. Call it
- * while the targets run. Children and other processes of the machine are not checked.
- */
-static void collect_find_denied(const struct collect_arguments *a, struct opener *opener,
-				char *text, size_t cap)
-{
-	char why[ACCESS_TEXT_BYTES];
-	struct access_denial denial;
-
-	*text = 0;
-	for (size_t i = 0; i < a->record.npids && !*text; i++) {
-		int r = opener_pin(opener, a->record.pids[i]);
-
-		if ((r != -EACCES && r != -EPERM) || access_probe(a->record.pids[i], &denial))
-			continue;
-		access_text(&denial, why, sizeof(why));
-		snprintf(text, cap,
-			 "process %d: cannot read its files and perf map: %s; some names will be "
-			 "missing%s",
-			 a->record.pids[i], why,
-			 denial.reason == ACCESS_ELSEWHERE ? "" : "; run with CAP_SYS_PTRACE");
-	}
-}
-
-static int collect_outputs(const struct collect_arguments *a, const struct outdir *dir,
-			   const struct stat *written)
-{
-	struct post_source source;
-	uint64_t trimmed_ns = 0;
-
-	/* The recorder's memory is free now. */
-	heap_trim(&trimmed_ns, clock_monotonic_ns());
-	if (post_open_dir(dir->fd, dir->path, written, &source))
-		return EXIT_FAILED;
-	int status = postprocess_run(&source, dir->path, dir, &a->post, NULL);
-
-	post_open_close(&source);
-	return status;
-}
-
-static int collect_record(struct collect_arguments *a, const struct outdir *dir)
-{
-	struct record_result result = {0};
-	struct opener *opener = NULL;
-	int status = EXIT_FAILED;
-	char denied[ACCESS_TEXT_BYTES * 2];
-
-	if (opener_new(&opener)) {
-		log_error("out of memory");
-		return EXIT_FAILED;
-	}
-	a->record.dir = dir->path;
-	a->record.dir_fd = dir->fd;
-	a->record.opener = opener;
-	a->record.reserved_descriptors = COLLECT_RESERVED_DESCRIPTORS;
-	a->post.load.opener = opener;
-	collect_find_denied(a, opener, denied, sizeof(denied));
-	int r = record_run(&a->record, &result);
-
-	a->post.none_expected = result.detached;
-	if (result.started) {
-		if (*denied)
-			log_warn("%s", denied);
-		if (!a->record.quiet)
-			collect_note_event(&result);
-		collect_note_command(&result);
-		status = a->record_only ? EXIT_DONE : collect_outputs(a, dir, &result.written);
-	}
-	opener_free(opener);
-	if (result.started && !a->record.quiet)
-		printf("written   %s\n", dir->path);
-	if (result.command_error)
-		return result.command_error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
-	if (r || result.names_lost)
-		return EXIT_FAILED;
-	return status == EXIT_DONE ? collect_status(&result) : status;
-}
-
-static int collect_run(struct collect_arguments *a)
-{
-	struct outdir dir;
-	int status = EXIT_FAILED;
-
-	if (!a->record.system_wide && !a->record.argv && !a->record.npids) {
-		status = default_target(&a->pids, false);
-		if (status != EXIT_DONE)
-			return status;
-		a->record.pids = a->pids.list.v;
-		a->record.npids = a->pids.list.len;
-	}
-	if (post_outdir_make(a->out, &dir))
-		return EXIT_FAILED;
-	status = collect_record(a, &dir);
-	if (status != EXIT_DONE)
-		post_outdir_remove_empty(&dir);
-	post_outdir_release(&dir);
-	return command_end(status);
-}
-
 static int collect_main(int argc, char **argv)
 {
 	struct collect_arguments a = {.record.stack_bytes =
@@ -480,9 +344,7 @@ static int collect_main(int argc, char **argv)
 	a.post.fetch = &a.fetch;
 	int status = collect_parse(argc, argv, &a) ? EXIT_USAGE : collect_run(&a);
 
-	vec_free(&a.pids.list);
-	vec_free(&a.events);
-	download_missing_options_free(&a.fetch);
+	collect_free(&a);
 	return status;
 }
 
@@ -566,6 +428,13 @@ const struct command command_collect = {
 		"                          and waits are estimates. 100: record all switches\n"
 		"      --idle              show idle waits with their stacks, such as those of\n"
 		"                          pool threads without work, not as [idle]\n"
+		"\n"
+		".NET:\n"
+		"      --eventpipe         record what the runtime's own sampler claims, too, and\n"
+		"                          compare: compare.txt, compare.json, compare.svg and\n"
+		"                          compare-diff.svg (`profcpu help compare`). For one\n"
+		"                          process; its sampler stops all threads 870 times a\n"
+		"                          second\n"
 		"\n"
 		"outputs:\n"
 		"  -o, --output DIR        write to DIR; its parent must exist. A recording in\n"

@@ -16,9 +16,10 @@ struct command {
 	int (*run)(int argc, char **argv); /* argv[0] is the name; returns an exit status */
 };
 
-extern const struct command command_collect, command_postprocess, command_fold, command_flamegraph,
-	command_ps, command_doctor, command_symbols, command_trace, command_events, command_info,
-	command_env, command_dump, command_load, command_resume, command_help, command_version;
+extern const struct command command_collect, command_compare, command_postprocess, command_fold,
+	command_flamegraph, command_ps, command_doctor, command_symbols, command_trace,
+	command_events, command_info, command_env, command_dump, command_load, command_resume,
+	command_help, command_version;
 
 /* The command with this name; NULL: none. */
 const struct command *command_find(const char *name);

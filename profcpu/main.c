@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	 * A write beyond RLIMIT_FSIZE is an error, with a message. collect ignores the signal
 	 * later, because the command that it starts must not inherit that.
 	 */
-	if (c != &command_collect)
+	if (c != &command_collect && c != &command_compare)
 		signal(SIGXFSZ, SIG_IGN);
 	int status = c->run(argc - 1, argv + 1);
 

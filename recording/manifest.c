@@ -52,6 +52,10 @@ static const struct field {
 	{"ring_memory", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ring_memory)},
 	{"ended", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ended)},
 	{"forger", FIELD_RARE_U64, offsetof(struct recording_manifest, forger)},
+	{"trace_pid", FIELD_RARE_U64, offsetof(struct recording_manifest, trace_pid)},
+	{"trace_sent_ns", FIELD_RARE_U64, offsetof(struct recording_manifest, trace_sent_ns)},
+	{"trace_received_ns", FIELD_RARE_U64,
+	 offsetof(struct recording_manifest, trace_received_ns)},
 #define LIMIT_FIELD(id, key, cost_text, remedy) \
 	{"limit_" key, FIELD_RARE_U64,          \
 	 offsetof(struct recording_manifest, limits.cost[LIMIT_##id])},
@@ -66,10 +70,11 @@ static const struct field {
 /* An output without addresses. */
 static bool is_picture(const char *name)
 {
-	static const char *const names[] = {RECORDING_SVG,        RECORDING_FOLDED,
-					    RECORDING_OFFCPU_SVG, RECORDING_OFFCPU_FOLDED,
-					    RECORDING_WALL_SVG,   RECORDING_WALL_FOLDED,
-					    RECORDING_WAKEUP_SVG, RECORDING_WAKEUP_FOLDED};
+	static const char *const names[] = {
+		RECORDING_SVG,           RECORDING_FOLDED,        RECORDING_OFFCPU_SVG,
+		RECORDING_OFFCPU_FOLDED, RECORDING_WALL_SVG,      RECORDING_WALL_FOLDED,
+		RECORDING_WAKEUP_SVG,    RECORDING_WAKEUP_FOLDED, RECORDING_COMPARE,
+		RECORDING_COMPARE_TEXT,  RECORDING_COMPARE_SVG,   RECORDING_COMPARE_DIFF};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))

@@ -4,12 +4,13 @@
  * A recording is a directory. Files only grow while it is written, so that any prefix of it can be
  * processed:
  *
- *   manifest.json  format version, how it was made, whether it is finished
- *   perf.data      only standard records
- *   symbols/       data for naming on another machine
+ *   manifest.json   format version, how it was made, whether it is finished
+ *   perf.data       only standard records
+ *   symbols/        data for naming on another machine
+ *   trace.nettrace  events of a .NET runtime, with --eventpipe
  *
  * All other files are derived and can be made again: flamegraph.svg, folded_stacks.out, offcpu.svg,
- * offcpu.folded, wakeup.svg, wakeup.folded, perf_script.out, report.json, prof.tar.gz.
+ * offcpu.folded, wakeup.svg, wakeup.folded, compare.*, perf_script.out, report.json, prof.tar.gz.
  */
 #ifndef RECORDING_MANIFEST_H
 #define RECORDING_MANIFEST_H
@@ -28,6 +29,10 @@
 #define RECORDING_PERF_DATA "perf.data"
 #define RECORDING_SAMPLES "samples.idx"
 #define RECORDING_OFFCPU "offcpu.idx"
+#define RECORDING_TRACE "trace.nettrace"
+/* Ids of threads, if its process is in another PID namespace: lines of "TID TID-THERE". */
+#define RECORDING_TRACE_THREADS "trace.threads"
+#define RECORDING_TRACE_THREADS_LINE "%d %d"
 #define RECORDING_SYMBOLS "symbols"
 #define RECORDING_NAMES "names"   /* in symbols/ */
 #define RECORDING_STACKS "stacks" /* in symbols/ */
@@ -39,6 +44,10 @@
 #define RECORDING_WALL_FOLDED "wall.folded"
 #define RECORDING_WAKEUP_SVG "wakeup.svg"
 #define RECORDING_WAKEUP_FOLDED "wakeup.folded"
+#define RECORDING_COMPARE "compare.json"
+#define RECORDING_COMPARE_TEXT "compare.txt"
+#define RECORDING_COMPARE_SVG "compare.svg"
+#define RECORDING_COMPARE_DIFF "compare-diff.svg"
 #define RECORDING_SCRIPT "perf_script.out"
 #define RECORDING_REPORT "report.json"
 #define RECORDING_ARCHIVE "prof.tar.gz"
@@ -78,6 +87,10 @@ struct recording_manifest {
 	 * The user who may have forged the recording that profcpu copied or unpacked here; 0: none.
 	 */
 	uint64_t forger;
+	/* The process of trace.nettrace; 0: there is none. */
+	uint64_t trace_pid;
+	/* CLOCK_MONOTONIC before the trace was asked for, and after it began. */
+	uint64_t trace_sent_ns, trace_received_ns;
 	uint32_t freq_hz;
 	/* duration_ns: 0 until finished */
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns;

@@ -1,7 +1,6 @@
-#include "profcpu/post/import.h"
+#include "profcpu/post/import_impl.h"
 
 #include "base/bigmem.h"
-#include "base/vec.h"
 #include "container/memory_left.h"
 #include "recording/perfdata_offcpu.h"
 
@@ -12,51 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-/* An event of the file, and its event in the profile. */
-struct import_event {
-	bool known;
-	bool has_samples;
-	bool has_period;
-	bool waker;          /* its samples are wakers; it is not an event of the profile */
-	bool lbr_callchains; /* user callchains are in branch records: --call-graph lbr */
-	uint32_t id;
-};
-
 /* samples; about as many as are begun while the names of the kernel are read */
 #define IMPORT_DEFERRED_MAX ((size_t)128 << 10)
 #define IMPORT_DEFERRED_PART 32 /* they may take this part of the memory that is left */
-
-/* A deferred sample: its kernel part, or that of an earlier sample, has no names yet. */
-struct import_deferred {
-	struct profile_sample sample;
-	uint64_t file_off;
-	bool again; /* has the thread and the stack of the one before, and no `begun` */
-	struct symbolizer_sample begun;
-};
-
-struct import {
-	struct perfdata *data;
-	struct symbolizer *symbols;
-	struct stacks *stacks;
-	struct profile *profile;
-	struct import_event *events;
-	size_t nevents;
-	size_t nevents_known; /* events handed to stacks */
-	struct import_result *result;
-	size_t build_ids; /* build ids handed on so far; in pipe mode they come late */
-	uint64_t *lbr;    /* callchain made from branch records */
-	size_t lbr_cap;
-	bool kernel_seen;                /* a sample had a kernel part */
-	const struct offcpu_idx *offcpu; /* borrowed; NULL: none */
-	struct wakeups *wakeups;         /* NULL: without offcpu.idx */
-	bool perf_threads;               /* as in struct import_options */
-	int perf_tid_width;              /* of the column of tids in perf script's lines */
-	bool group_begun;                /* for another counter, the last sample counts again */
-	uint32_t thread, stack;          /* of the sample that ended last */
-	bool defers;                     /* samples are deferred, up to deferred_max */
-	size_t deferred_max;
-	VEC(struct import_deferred) deferred;
-};
 
 /* The profile's event for event `index` of the file. Makes it for the first sample. */
 static int import_event(struct import *in, uint32_t index, struct import_event **ret_event)
@@ -207,6 +164,8 @@ static int import_end(struct import *in, struct import_deferred *deferred)
 	struct profile_sample *sample = &deferred->sample;
 	int r = 0;
 
+	if (sample->weight == IMPORT_OF_TRACE)
+		return post_import_end_trace_sample(in, deferred);
 	if (!deferred->again)
 		r = symbolizer_end(in->symbols, &deferred->begun, sample->time_ns, &in->thread,
 				   &in->stack);
@@ -222,6 +181,8 @@ static int import_end(struct import *in, struct import_deferred *deferred)
 	/* wakeups ignores other samples, because the index has only waits. */
 	if (!r && in->wakeups)
 		r = post_wakeups_wait(in->wakeups, deferred->file_off, sample);
+	if (!r)
+		r = post_import_compare(in, deferred->file_off, sample);
 	if (!r && profile_event_of(in->profile, sample->event)->off_cpu)
 		r = import_wait(in, deferred->file_off, sample);
 	return r || !sample->weight ? r : profile_sample(in->profile, sample);
@@ -269,6 +230,17 @@ static int import_begin(struct import *in, const struct import_event *event,
 	return in->defers ? import_make_room(in) : 0;
 }
 
+int post_import_defer(struct import *in, struct import_deferred *deferred)
+{
+	if (!in->defers)
+		return import_end(in, deferred);
+	if (vec_push(&in->deferred, *deferred))
+		return -ENOMEM;
+	return in->deferred.len == in->deferred_max || symbolizer_full(in->symbols)
+		       ? import_end_deferred(in)
+		       : 0;
+}
+
 static int import_sample(struct import *in, struct perfdata_record *record)
 {
 	struct import_deferred deferred = {
@@ -286,6 +258,9 @@ static int import_sample(struct import *in, struct perfdata_record *record)
 	if (!event->has_samples && !event->waker)
 		in->result->events_with_samples++;
 	event->has_samples = true;
+	if (in->compared_event == PROFILE_NONE && !event->waker &&
+	    !profile_event_of(in->profile, event->id)->off_cpu)
+		in->compared_event = event->id;
 	deferred.sample.event = event->id;
 	/* A period of 0 counts as 1, as for readers of perf script. */
 	deferred.sample.weight =
@@ -295,13 +270,7 @@ static int import_sample(struct import *in, struct perfdata_record *record)
 	if (r)
 		return r;
 	in->group_begun = true;
-	if (!in->defers)
-		return import_end(in, &deferred);
-	if (vec_push(&in->deferred, deferred))
-		return -ENOMEM;
-	return in->deferred.len == in->deferred_max || symbolizer_full(in->symbols)
-		       ? import_end_deferred(in)
-		       : 0;
+	return post_import_defer(in, &deferred);
 }
 
 /* Losses of the rings of switches are not lost samples. */
@@ -352,6 +321,8 @@ static int import_records(struct import *in)
 		if (more <= 0)
 			break;
 		r = import_news(in);
+		if (!r && record.time_ns)
+			r = post_import_trace_samples(in, record.time_ns);
 		if (!r)
 			r = record.type == PERF_RECORD_SAMPLE ? import_sample(in, &record)
 							      : import_other(in, &record);
@@ -361,7 +332,8 @@ static int import_records(struct import *in)
 	if (more == -ENOMEM)
 		return more;
 	in->result->damaged = more < 0;
-	return import_end_deferred(in);
+	r = post_import_trace_samples(in, UINT64_MAX);
+	return r ? r : import_end_deferred(in);
 }
 
 /* Copies a string; NULL stays NULL. False: out of memory. */
@@ -467,6 +439,8 @@ static int import_finish(struct import *in, const struct import_options *options
 		r = post_wakeups_finish(in->wakeups, &in->result->wakeups);
 	if (options->offcpu)
 		import_offcpu(options->offcpu, result);
+	if (!r && in->compare)
+		r = post_import_compare_finish(in);
 	if (r && options->ret_images)
 		symbolizer_images_free(options->ret_images);
 	if (r && options->ret_audit)
@@ -500,6 +474,8 @@ int post_import_perfdata(int fd, const struct import_options *options, struct pr
 			    .profile = profile,
 			    .result = &result,
 			    .offcpu = options->offcpu,
+			    .compare = options->compare,
+			    .compared_event = PROFILE_NONE,
 			    .perf_threads = options->perf_threads};
 	int r = in.data ? 0 : perfdata_open(fd, &in.data, &result.error);
 

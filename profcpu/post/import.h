@@ -6,6 +6,7 @@
 #define PROFCPU_POST_IMPORT_H
 
 #include "base/error.h"
+#include "profcpu/compare/compare.h"
 #include "profcpu/post/stacks.h"
 #include "profcpu/post/wakeups.h"
 #include "profile/profile.h"
@@ -28,6 +29,8 @@ struct import_options {
 	const struct offcpu_idx *offcpu;
 	bool perf_threads; /* names of threads as in the perf form, also of ending ones */
 	bool grades;       /* frames carry how they were found */
+	/* Gets the samples of its process, and names for its own. Borrowed; NULL: none. */
+	struct compare *compare;
 	/*
 	 * The writable symbols/ of a recording, which gets the data that names need on another
 	 * machine. -1: none. Borrowed. Not written if a complete store gave all names unchanged,

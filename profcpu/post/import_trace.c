@@ -7,7 +7,9 @@
 #include "base/vec.h"
 #include "container/memory_left.h"
 #include "dotnet/eventpipe/event_payload.h"
+#include "dotnet/eventpipe/nettrace_read.h"
 #include "dotnet/eventpipe/session.h"
+#include "profcpu/compare/claims.h"
 #include "profcpu/post/trace_methods.h"
 #include "symbols/core/symbol.h"
 #include "symbols/names/managed_name.h"
@@ -17,9 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define TRACE_BLOCK_BYTES ((size_t)256 << 10)
 #define TRACE_FRAMES_MAX 100            /* of a stack: runtimes leave out further callers */
 #define TRACE_EXTERNAL 1                /* type of a sample outside of managed code */
 #define TRACE_STACK_MAX ((size_t)10000) /* frames that are shown */
@@ -114,13 +114,6 @@ static int trace_take_program(struct trace_import *t, const struct nettrace_even
 	}
 	outbuf_close(&line);
 	return r;
-}
-
-/* Whether a name is one of a sampler's poll for suspension, which is above what was running. */
-static bool trace_is_poll(const char *name)
-{
-	return strstr(name, "System.Threading.Thread::PollGC(") ||
-	       strstr(name, "System.Threading.Thread::<PollGC>g__PollGC");
 }
 
 /* Whether one more stack or group exceeds the memory for them. */
@@ -331,7 +324,7 @@ static bool trace_frame_is_poll(const struct trace_import *t, uint32_t frame)
 {
 	uint32_t name = profile_frame_of(t->profile, frame)->perf_name;
 
-	return name != PROFILE_NONE && trace_is_poll(profile_text_of(t->profile, name, NULL));
+	return name != PROFILE_NONE && claims_is_poll(profile_text_of(t->profile, name, NULL));
 }
 
 /* Adds a stack to the profile. */
@@ -454,28 +447,12 @@ static int trace_read(struct trace_import *t, int fd, struct parse_error *err)
 {
 	const struct nettrace_listener listener = {
 		.trace = trace_take_head, .event = trace_take_event, .ctx = t};
-	AUTO_FREE char *block = malloc(TRACE_BLOCK_BYTES);
-	struct nettrace *n = NULL;
-	int r = block ? nettrace_new(&listener, &n) : -ENOMEM;
+	struct nettrace_stats stats;
+	int r = nettrace_read(fd, &listener, &stats, &t->result->is_cut, err);
 
-	while (!r && !nettrace_ended(n)) {
-		ssize_t got = read(fd, block, TRACE_BLOCK_BYTES);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0) {
-			r = got ? -errno : 0;
-			break;
-		}
-		r = nettrace_feed(n, block, (size_t)got, err);
-	}
-	if (n) {
-		t->result->events = nettrace_stats(n).events;
-		t->result->lost = nettrace_stats(n).lost;
-		t->result->unknown = nettrace_stats(n).unknown;
-		t->result->is_cut = !nettrace_ended(n);
-	}
-	nettrace_free(n);
+	t->result->events = stats.events;
+	t->result->lost = stats.lost;
+	t->result->unknown = stats.unknown;
 	return r;
 }
 

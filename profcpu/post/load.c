@@ -140,6 +140,33 @@ static void load_warn_owner(const struct post_source *source, const char *name)
 			 name, source->forger);
 }
 
+/* Reads the trace of a recording. Reports a trace that cannot be compared. */
+static void load_trace_of(const struct post_source *source, const char *name,
+			  struct profile *profile, struct compare **ret_compare)
+{
+	const struct compare_options options = {.trace_fd = source->trace_fd,
+						.threads_fd = source->trace_threads_fd,
+						.pid = (pid_t)source->manifest.trace_pid,
+						.sent_ns = source->manifest.trace_sent_ns,
+						.received_ns = source->manifest.trace_received_ns,
+						.max_bytes = memory_left() / 4};
+	struct parse_error err = {0};
+
+	if (source->trace_fd < 0)
+		return;
+	int r = compare_new(profile, &options, ret_compare, &err);
+
+	if (r)
+		log_warn("%s/%s: nothing can be compared: %s", name, RECORDING_TRACE,
+			 r == -ENODATA ? "it has no samples of the runtime's sampler"
+			 : err.what    ? err.what
+				       : strerror(-r));
+	else if (err.code)
+		log_warn("%s/%s: damaged at byte %llu (%s); the samples before it were read", name,
+			 RECORDING_TRACE, (unsigned long long)err.offset,
+			 err.what ? err.what : "unreadable");
+}
+
 static int load_data(struct post_source *source, const char *name,
 		     const struct post_options *options, struct profile *profile,
 		     struct post_result *result)
@@ -192,7 +219,13 @@ static int load_data(struct post_source *source, const char *name,
 			options->write_store_dir_fd > 0 ? options->write_store_dir_fd : -1,
 	};
 
+	if (options->ret_compare)
+		load_trace_of(source, name, profile, &import.compare);
 	r = post_import_perfdata(source->fd, &import, profile, &result->data);
+	if (!r && options->ret_compare)
+		*options->ret_compare = import.compare;
+	else
+		compare_free(import.compare);
 	opener_free(own);
 	if (!r)
 		r = text_room_fit(profile);

@@ -35,6 +35,12 @@ struct post_options {
 	int write_store_dir_fd;
 	struct recording_manifest *ret_manifest;
 
+	/*
+	 * Gets the comparison with the samples of the runtime's own sampler, if the recording has
+	 * them. NULL: not wanted. The caller frees it.
+	 */
+	struct compare **ret_compare;
+
 	struct opener *opener;           /* has pinned the targets; NULL: use a new one */
 	struct script_text_options text; /* for text; post_load sets full_name if it is NULL */
 	const char *trace_event;         /* for traces: import_trace_options.event */

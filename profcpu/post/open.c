@@ -16,9 +16,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define POST_SOURCE_NONE       \
-	((struct post_source){ \
-		.fd = -1, .dir_fd = -1, .store_fd = -1, .samples_fd = -1, .offcpu_fd = -1})
+#define POST_SOURCE_NONE                        \
+	((struct post_source){.fd = -1,         \
+			      .dir_fd = -1,     \
+			      .store_fd = -1,   \
+			      .samples_fd = -1, \
+			      .offcpu_fd = -1,  \
+			      .trace_fd = -1,   \
+			      .trace_threads_fd = -1})
 
 static const char *open_remedy(int error)
 {
@@ -130,6 +135,19 @@ static void open_offcpu(struct post_source *s, int dir_fd, const char *path)
 			 path, RECORDING_OFFCPU, err.what ? err.what : file_open_error(r));
 }
 
+/* Opens the events of the runtime. */
+static void open_trace(struct post_source *s, int dir_fd, const char *path)
+{
+	int r = file_open_regular(dir_fd, RECORDING_TRACE, &s->trace_fd);
+
+	if (r && r != -ENOENT)
+		log_warn("%s/%s: cannot be used: %s; nothing is compared", path, RECORDING_TRACE,
+			 file_open_error(r));
+	(void)file_open_regular(dir_fd, RECORDING_TRACE_THREADS, &s->trace_threads_fd);
+	open_note_file(s, s->trace_fd);
+	open_note_file(s, s->trace_threads_fd);
+}
+
 /* Comes first. Its owner can replace all files, also later, but not files that we hold open. */
 static void open_note_dir(struct post_source *s, int dir_fd)
 {
@@ -216,6 +234,7 @@ int post_open_recording(const char *path, struct post_source *s)
 	open_report_damage(s, path);
 	open_samples(s, s->dir_fd, path);
 	open_offcpu(s, s->dir_fd, path);
+	open_trace(s, s->dir_fd, path);
 	return 0;
 }
 
@@ -254,6 +273,7 @@ static void open_beside(struct post_source *s, const char *path)
 	open_report_damage(s, dir);
 	open_samples(s, dir_fd, dir);
 	open_offcpu(s, dir_fd, dir);
+	open_trace(s, dir_fd, dir);
 }
 
 const char *post_open_title(const struct post_source *s)
@@ -365,5 +385,7 @@ void post_open_close(struct post_source *s)
 	samples_idx_free(&s->samples);
 	cleanup_close(&s->offcpu_fd);
 	offcpu_idx_free(&s->offcpu);
+	cleanup_close(&s->trace_fd);
+	cleanup_close(&s->trace_threads_fd);
 	*s = POST_SOURCE_NONE;
 }

@@ -47,6 +47,8 @@ struct post_source {
 	/* offcpu belongs to this recording, and is whole or as a killed recorder left it. */
 	bool has_offcpu;
 	struct offcpu_idx offcpu;
+	/* trace.nettrace, and the ids of its threads. Empty files and others count as none. */
+	int trace_fd, trace_threads_fd;
 	/* Program that decompresses the archive; static. NULL: not compressed. */
 	const char *packer;
 	/*

@@ -74,6 +74,10 @@ int post_open_copy(struct post_source *s, const char *name, int own_dir_fd)
 		r = copy_file(s->samples_fd, dir_fd, RECORDING_SAMPLES);
 	if (!r && s->offcpu_fd >= 0)
 		r = copy_file(s->offcpu_fd, dir_fd, RECORDING_OFFCPU);
+	if (!r && s->trace_fd >= 0)
+		r = copy_file(s->trace_fd, dir_fd, RECORDING_TRACE);
+	if (!r && s->trace_threads_fd >= 0)
+		r = copy_file(s->trace_threads_fd, dir_fd, RECORDING_TRACE_THREADS);
 	if (!r && s->has_manifest)
 		r = recording_manifest_write(dir_fd, &s->manifest);
 	if (!r)

@@ -9,6 +9,8 @@
 #include "flamegraph/collapse.h"
 #include "flamegraph/svg.h"
 #include "flamegraph/tree_profile.h"
+#include "profcpu/compare/pictures.h"
+#include "profcpu/compare/report.h"
 #include "profcpu/post/report_json.h"
 #include "recording/archive.h"
 #include "recording/manifest.h"
@@ -20,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OUTPUTS_MAX 10 /* files without the archive */
+#define OUTPUTS_MAX 14 /* files without the archive */
 
 /* Makes a tree in half of the memory that is left. */
 static int outputs_tree(struct profile *profile, const struct outputs_options *options,
@@ -172,6 +174,65 @@ static int outputs_wall_folded(struct profile *profile, const struct outputs_opt
 	return collapse_write(profile, &collapse, out, &stats);
 }
 
+static int outputs_compare_json(struct profile *profile, const struct outputs_options *options,
+				struct outbuf *out)
+{
+	compare_report_json(options->compare, options->methods, profile, out);
+	return out->error;
+}
+
+static int outputs_compare_text(struct profile *profile, const struct outputs_options *options,
+				struct outbuf *out)
+{
+	compare_report_text(options->compare, options->methods, profile, out);
+	return out->error;
+}
+
+/* Writes a picture of a tree, and frees it. title: stands before the title of the recording. */
+static int outputs_tree_svg(struct tree *tree, const struct outputs_options *options,
+			    const char *kind, struct svg_options *svg, struct outbuf *out)
+{
+	AUTO_FREE char *title = NULL;
+	struct svg_stats stats;
+	int r = options->title && asprintf(&title, "%s: %s", kind, options->title) < 0 ? -ENOMEM
+										       : 0;
+
+	svg->title = title ? title : kind;
+	if (!r)
+		r = svg_write(tree, svg, out, &stats);
+	options->limits->cost[LIMIT_PICTURE_MEMORY] += tree->cut;
+	tree_free(tree);
+	return r;
+}
+
+static int outputs_compare_svg(struct profile *profile, const struct outputs_options *options,
+			       struct outbuf *out)
+{
+	struct svg_options svg = svg_options_default();
+	struct tree tree;
+	int r = pictures_tree(options->compare, profile, post_load_picture_memory(), &tree);
+
+	svg.unit = SVG_UNIT_NS;
+	return r ? r
+		 : outputs_tree_svg(&tree, options, "The kernel's samples beside EventPipe's", &svg,
+				    out);
+}
+
+static int outputs_compare_diff(struct profile *profile, const struct outputs_options *options,
+				struct outbuf *out)
+{
+	struct svg_options svg = svg_options_default();
+	struct tree tree;
+	int r = pictures_difference(options->compare, profile, post_load_picture_memory(), &tree);
+
+	svg.countname = "millionths";
+	return r ? r
+		 : outputs_tree_svg(
+			   &tree, options,
+			   "Share of EventPipe's samples, and how it differs from CPU time", &svg,
+			   out);
+}
+
 static int outputs_script(struct profile *profile, const struct outputs_options *options,
 			  struct outbuf *out)
 {
@@ -226,9 +287,9 @@ static void outputs_put(struct profile *profile, const struct outputs_options *o
 static void outputs_archive(const struct outputs_options *options, const struct outputs_file *files,
 			    size_t nfiles, struct outputs_file *f)
 {
-	static const char *const recorded[] = {RECORDING_MANIFEST, RECORDING_SYMBOLS,
-					       RECORDING_SAMPLES, RECORDING_OFFCPU,
-					       RECORDING_PERF_DATA};
+	static const char *const recorded[] = {
+		RECORDING_MANIFEST, RECORDING_SYMBOLS,       RECORDING_SAMPLES,  RECORDING_OFFCPU,
+		RECORDING_TRACE,    RECORDING_TRACE_THREADS, RECORDING_PERF_DATA};
 	const char *members[sizeof(recorded) / sizeof(recorded[0]) + OUTPUTS_MAX + 1] = {NULL};
 	struct parse_error err = {0};
 	struct replace file;
@@ -302,6 +363,7 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 {
 	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE,
 	     wakeups = profile_wakeup_event(profile) != PROFILE_NONE;
+	bool compares = options->compare != NULL;
 	bool wall = waits && options->wall, text = !input_is_recording(options->result->kind);
 	/* The largest comes last, in case the disk gets full. */
 	struct outputs_file files[OUTPUTS_MAX + 1] = {
@@ -318,6 +380,14 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 		{RECORDING_WAKEUP_SVG, REPLACE_PUBLIC, outputs_wakeup_svg, .wanted = wakeups,
 		 .stays = text},
 		{RECORDING_WAKEUP_FOLDED, REPLACE_PUBLIC, outputs_wakeup_folded, .wanted = wakeups,
+		 .stays = text},
+		{RECORDING_COMPARE, REPLACE_PUBLIC, outputs_compare_json, .wanted = compares,
+		 .stays = text},
+		{RECORDING_COMPARE_TEXT, REPLACE_PUBLIC, outputs_compare_text, .wanted = compares,
+		 .stays = text},
+		{RECORDING_COMPARE_SVG, REPLACE_PUBLIC, outputs_compare_svg, .wanted = compares,
+		 .stays = text},
+		{RECORDING_COMPARE_DIFF, REPLACE_PUBLIC, outputs_compare_diff, .wanted = compares,
 		 .stays = text},
 		{RECORDING_REPORT, REPLACE_PRIVATE, outputs_report, .wanted = true},
 		{RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script, .wanted = options->script,

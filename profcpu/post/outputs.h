@@ -5,6 +5,7 @@
 #ifndef PROFCPU_POST_OUTPUTS_H
 #define PROFCPU_POST_OUTPUTS_H
 
+#include "profcpu/compare/methods.h"
 #include "profcpu/post/load.h"
 #include "profcpu/post/report_waits.h"
 #include "profile/idle.h"
@@ -30,8 +31,11 @@ struct outputs_options {
 	/* Wall clock (profcpu/post/wall.h); borrowed; NULL: no wall.* */
 	const struct profile_group *wall;
 	size_t nwall;
-	bool in_place; /* dir_fd is the recording that was loaded */
-	bool archive;  /* write prof.tar.gz; dir_fd is a whole recording */
+	/* Borrowed; NULL: no compare.* */
+	const struct compare *compare;
+	const struct compare_methods *methods; /* of compare */
+	bool in_place;                         /* dir_fd is the recording that was loaded */
+	bool archive;                          /* write prof.tar.gz; dir_fd is a whole recording */
 	/*
 	 * Folded stacks have source lines. The script never has: its readers expect one line for
 	 * each frame.

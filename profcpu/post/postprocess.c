@@ -7,6 +7,7 @@
 #include "base/remedy.h"
 #include "base/replace.h"
 #include "base/shell_word.h"
+#include "profcpu/compare/report.h"
 #include "profcpu/post/outputs.h"
 #include "profcpu/post/report.h"
 #include "profcpu/post/wall.h"
@@ -18,6 +19,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Whether dir is the directory of the source's perf.data. */
 static bool postprocess_in_place(const struct post_source *source, int dir_fd)
@@ -189,11 +191,17 @@ static const char *postprocess_title(const struct post_source *source,
 	return options->title ? options->title : post_open_title(source);
 }
 
-static int postprocess_report(struct profile *profile, const struct outputs_options *outputs)
+static int postprocess_report(struct profile *profile, const struct outputs_options *outputs,
+			      bool compares)
 {
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
-	int r = post_report_write(profile, outputs->result, outputs->waits, outputs->audit,
-				  outputs->dir, &out);
+	int r = 0;
+
+	if (!compares)
+		r = post_report_write(profile, outputs->result, outputs->waits, outputs->audit,
+				      outputs->dir, &out);
+	else
+		compare_report_text(outputs->compare, outputs->methods, profile, &out);
 	int closed = outbuf_close(&out);
 
 	r = r ? r : closed;
@@ -287,9 +295,11 @@ static void postprocess_settle(struct post_source *source, struct profile *profi
 static int postprocess_outputs(struct post_source *source, struct profile *profile,
 			       struct idle *idle, const struct outdir *dir,
 			       struct post_result *result, const struct audit *audit,
+			       const struct compare *compare,
 			       const struct postprocess_options *options, bool *ret_wrote)
 {
 	AUTO_FREE struct profile_group *wall = NULL;
+	struct compare_methods methods = {0};
 	struct report_waits waits = {0};
 	int r = idle ? report_waits_sum(profile, idle, &waits) : 0;
 	bool in_place = postprocess_in_place(source, dir->fd),
@@ -315,12 +325,23 @@ static int postprocess_outputs(struct post_source *source, struct profile *profi
 			  remedy_for(r));
 		return r;
 	}
+	if (compare && (r = compare_methods_make(compare, profile, &methods))) {
+		log_error("%s: cannot sum up its comparison: %s%s", dir->path, strerror(-r),
+			  remedy_for(r));
+		return r;
+	}
+	outputs.compare = compare;
+	outputs.methods = &methods;
 	outputs.wall = wall;
 	if (result->kind == INPUT_TEXT && result->text.first_event != PROFILE_NONE)
 		outputs.first_event = profile_text_of(profile, result->text.first_event, NULL);
 	postprocess_settle(source, profile, &outputs, options);
 	r = post_outputs_write(profile, &outputs, ret_wrote);
-	int reported = options->quiet ? 0 : postprocess_report(profile, &outputs);
+	int reported = options->quiet ? 0
+				      : postprocess_report(profile, &outputs,
+							   options->compares && outputs.compare);
+
+	compare_methods_free(&methods);
 
 	return r ? r : reported;
 }
@@ -372,6 +393,12 @@ static int postprocess_load(struct post_source *source, const char *name,
 			source->store_fd = fcntl(input->write_store_dir_fd, F_DUPFD_CLOEXEC, 0);
 		profile_free(*ret_profile);
 		*ret_profile = NULL;
+		compare_free(*input->ret_compare);
+		*input->ret_compare = NULL;
+		if (source->trace_fd >= 0)
+			(void)lseek(source->trace_fd, 0, SEEK_SET);
+		if (source->trace_threads_fd >= 0)
+			(void)lseek(source->trace_threads_fd, 0, SEEK_SET);
 		audit_free(input->ret_audit);
 		input->ret_images = NULL;
 		input->ret_manifest = NULL;
@@ -392,6 +419,7 @@ int postprocess_run(struct post_source *source, const char *name, const struct o
 	struct profile *profile = NULL;
 	struct idle *idle = NULL;
 	struct audit audit = {0};
+	struct compare *compare = NULL;
 	bool in_place = postprocess_in_place(source, dir->fd), wrote = false;
 
 	/* A reader of stdout that leaves must not end this program before the outputs are made. */
@@ -400,6 +428,7 @@ int postprocess_run(struct post_source *source, const char *name, const struct o
 		store_fd = postprocess_store(dir->fd, dir->path);
 	input.write_store_dir_fd = store_fd;
 	input.ret_audit = &audit;
+	input.ret_compare = &compare;
 	bool makes_manifest = in_place && source->lacks_manifest;
 
 	if (makes_manifest)
@@ -427,8 +456,15 @@ int postprocess_run(struct post_source *source, const char *name, const struct o
 	if (!r && (r = idle_new(profile, &idle)))
 		log_error("out of memory%s", remedy_for(r));
 	if (!r)
-		r = postprocess_outputs(source, profile, idle, dir, &result, &audit, options,
-					&wrote);
+		r = postprocess_outputs(source, profile, idle, dir, &result, &audit, compare,
+					options, &wrote);
+	if (!r && options->compares && !compare) {
+		log_error("%s: nothing to compare: it has no samples of a .NET runtime in %s; "
+			  "record them with `profcpu compare` or `profcpu collect --eventpipe`",
+			  dir->path, RECORDING_TRACE);
+		r = -ENODATA;
+	}
+	compare_free(compare);
 	idle_free(idle);
 	profile_free(profile);
 	audit_free(&audit);

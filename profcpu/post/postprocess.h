@@ -13,6 +13,7 @@ struct postprocess_options {
 	/* Download of debug files; NULL: none. load.offline stops it too. */
 	struct fetch_options *fetch;
 	bool quiet;         /* print no report */
+	bool compares;      /* print the comparison with the runtime's sampler, not the report */
 	const char *title;  /* NULL: take it from the manifest */
 	bool none_expected; /* an earlier message explained why samples may be missing */
 };

@@ -14,6 +14,21 @@
 
 #define RECORD_MAX_OVERHEAD 0.05
 
+struct recording_manifest;
+
+/* Something that is recorded beside the samples, by a thread of its own. */
+struct record_beside {
+	/* Begins, once samples are recorded. command: its process; 0: none. Does not wait. */
+	void (*begin)(void *ctx, pid_t command);
+	/* Asks for its end. Samples are still recorded until has_ended, for at most 15 s. */
+	void (*end)(void *ctx);
+	bool (*has_ended)(void *ctx);
+	/* Completes the manifest, after has_ended or that time. */
+	void (*note)(void *ctx, struct recording_manifest *m);
+	uint64_t (*bytes)(void *ctx); /* written; they count for max_bytes */
+	void *ctx;
+};
+
 struct record_options {
 	const pid_t *pids; /* processes with all their threads and children */
 	size_t npids;
@@ -48,11 +63,12 @@ struct record_options {
 	double max_overhead;
 	const char *target;    /* manifest "target", without arguments; NULL: made from the pids */
 	struct opener *opener; /* borrowed; pins target processes; may be NULL */
-	enum jit_names jit_names;    /* how names of JIT-compiled code are captured */
-	bool jit_lines;              /* captures data for its source lines too */
-	size_t reserved_descriptors; /* fails to begin if fewer are left; 0: no check */
-	struct sampler_roots roots;  /* for tests */
-	enum sampler_mode mode;      /* for tests */
+	enum jit_names jit_names;           /* how names of JIT-compiled code are captured */
+	bool jit_lines;                     /* captures data for its source lines too */
+	size_t reserved_descriptors;        /* fails to begin if fewer are left; 0: no check */
+	const struct record_beside *beside; /* borrowed; NULL: none */
+	struct sampler_roots roots;         /* for tests */
+	enum sampler_mode mode;             /* for tests */
 };
 
 #endif

@@ -17,6 +17,9 @@
 	100 /* Longest delay for noticing new processes, because their code may disappear with \
 	       them. */
 
+#define RECORD_BESIDE_MS 10
+#define RECORD_BESIDE_END_NS (15 * NS_PER_S)
+
 /* Checks for signals while recording begins, which takes long with many processes. */
 int record_check_signal(struct record *rec)
 {
@@ -36,8 +39,11 @@ int record_check_signal(struct record *rec)
 /* Whether perf.data has the size of --max-size. */
 static bool is_full(const struct record *rec)
 {
+	const struct record_beside *beside = rec->options->beside;
+
 	return rec->options->max_bytes &&
-	       perfdata_writer_bytes(rec->writer) >= rec->options->max_bytes;
+	       perfdata_writer_bytes(rec->writer) + (beside ? beside->bytes(beside->ctx) : 0) >=
+		       rec->options->max_bytes;
 }
 
 static int take_records(void *ctx, int cpu, const void *data, size_t len)
@@ -209,6 +215,25 @@ static enum record_end record_until_end(struct record *rec)
 	return RECORD_END_ERROR;
 }
 
+/* Ends what is recorded beside the samples, which go on meanwhile. A signal ends the wait. */
+static void end_beside(struct record *rec)
+{
+	const struct record_beside *beside = rec->options->beside;
+	uint64_t until_ns = clock_monotonic_ns() + RECORD_BESIDE_END_NS;
+	int signal = 0;
+
+	if (!beside)
+		return;
+	beside->end(beside->ctx);
+	while (!rec->error && !signal && !beside->has_ended(beside->ctx) &&
+	       clock_monotonic_ns() < until_ns) {
+		rec->error = record_watch_wait(&rec->watch, RECORD_BESIDE_MS, &signal);
+		if (!rec->error)
+			rec->error = record_drain(rec);
+	}
+	beside->note(beside->ctx, &rec->manifest);
+}
+
 static struct recording_limits limits_of(const struct record *rec)
 {
 	struct recording_limits limits = {0};
@@ -328,7 +353,10 @@ static int run(struct record *rec)
 		r = record_start(rec);
 	if (!r) {
 		rec->result->started = true;
+		if (options->beside)
+			options->beside->begin(options->beside->ctx, rec->command.pid);
 		rec->result->end = record_until_end(rec);
+		end_beside(rec);
 		r = finish(rec);
 		end_command(rec);
 	} else {

@@ -28,7 +28,7 @@ int trace_file_create(struct trace_file *f, const char *name)
 {
 	int r = 0;
 
-	*f = (struct trace_file){.fd = -1, .name = name};
+	*f = (struct trace_file){.fd = -1, .dir_fd = AT_FDCWD, .name = name};
 	if (!strcmp(name, "-")) {
 		f->fd = STDOUT_FILENO;
 		f->special = true;
@@ -37,6 +37,12 @@ int trace_file_create(struct trace_file *f, const char *name)
 	if (file_open_special(f, &r))
 		return r;
 	return file_create(AT_FDCWD, name, O_WRONLY, REPLACE_PRIVATE, &f->fd);
+}
+
+int trace_file_create_in(struct trace_file *f, int dir_fd, const char *name)
+{
+	*f = (struct trace_file){.fd = -1, .dir_fd = dir_fd, .name = name};
+	return file_create(dir_fd, name, O_WRONLY, REPLACE_PRIVATE, &f->fd);
 }
 
 int trace_file_take(void *file, const void *data, size_t len)
@@ -79,7 +85,7 @@ int trace_file_close(struct trace_file *f)
 	if (f->fd != STDOUT_FILENO && close(f->fd) && !f->error)
 		f->error = -errno;
 	if (!f->special && !f->bytes)
-		unlink(f->name);
+		unlinkat(f->dir_fd, f->name, 0);
 	f->fd = -1;
 	return f->error;
 }

@@ -8,6 +8,7 @@
 
 struct trace_file {
 	int fd;           /* -1: not open */
+	int dir_fd;       /* of name; borrowed */
 	const char *name; /* borrowed; "-": standard output */
 	bool special;     /* a device or a pipe: nothing can be taken back from it */
 	uint64_t bytes;   /* written */
@@ -21,6 +22,9 @@ struct trace_file {
  * as /dev/null. 0; -errno of file_create.
  */
 int trace_file_create(struct trace_file *f, const char *name);
+
+/* Creates a file in a directory of ours, which is borrowed. 0; -errno of file_create. */
+int trace_file_create_in(struct trace_file *f, int dir_fd, const char *name);
 
 /* Takes bytes of the stream. Always 0: the session must be read to its end in any case. */
 int trace_file_take(void *file, const void *data, size_t len);

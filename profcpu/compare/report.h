@@ -1,0 +1,19 @@
+/* Writes a comparison as text for people, and as JSON. */
+#ifndef PROFCPU_COMPARE_REPORT_H
+#define PROFCPU_COMPARE_REPORT_H
+
+#include "base/outbuf.h"
+#include "profcpu/compare/methods.h"
+
+#define COMPARE_JSON_FORMAT 1
+
+/* Write to out; errors stay there. */
+void compare_report_text(const struct compare *c, const struct compare_methods *methods,
+			 const struct profile *profile, struct outbuf *out);
+void compare_report_json(const struct compare *c, const struct compare_methods *methods,
+			 const struct profile *profile, struct outbuf *out);
+
+/* What the sampler cost: the part that running threads lost of the time that they could run. */
+double compare_cost(const struct compare_totals *t);
+
+#endif
