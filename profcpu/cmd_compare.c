@@ -159,7 +159,7 @@ const struct command command_compare = {
 		"  -- CMD ARG...           start a command, and compare from the start of its\n"
 		"                          runtime to its end\n"
 		"  RECORDING               a directory or prof.tar.gz with trace.nettrace, as\n"
-		"                          this command and `profcpu collect --eventpipe` make it\n"
+		"                          this command makes it\n"
 		"  -o, --output DIR        write to DIR (profilings/HH-MM-SS_YYYY-MM-DD)\n"
 		"      --no-download       download no debug files\n"
 		"      --allow-fs TYPE     as in `profcpu collect`\n"
