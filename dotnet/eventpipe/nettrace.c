@@ -83,11 +83,11 @@ int nettrace_count_memory(struct nettrace *n)
 		       : 0;
 }
 
-static uint64_t nettrace_ns(const struct nettrace *n, uint64_t ticks)
+uint64_t nettrace_ns(const struct nettrace_trace *trace, uint64_t ticks)
 {
-	if (n->trace.ticks_per_second == NS_PER_S)
+	if (!trace->ticks_per_second || trace->ticks_per_second == NS_PER_S)
 		return ticks;
-	return (uint64_t)((unsigned __int128)ticks * NS_PER_S / n->trace.ticks_per_second);
+	return (uint64_t)((unsigned __int128)ticks * NS_PER_S / trace->ticks_per_second);
 }
 
 int nettrace_take_trace(struct nettrace *n, const struct nettrace_trace *trace)
@@ -275,7 +275,7 @@ static int nettrace_take_event(struct nettrace *n, const struct nettrace_blob *b
 		return 0;
 	}
 	event.kind = &n->kinds.v[*kind];
-	event.time_ns = nettrace_ns(n, blob->ticks);
+	event.time_ns = nettrace_ns(&n->trace, blob->ticks);
 	event_threads(n, &event);
 	event.stack = rows_get(&n->stacks, blob->stack_id, &event.stack_bytes);
 	if (blob->stack_len) {

@@ -26,6 +26,9 @@ struct nettrace_trace {
 	uint16_t utc[8];
 };
 
+/* A time of the trace's clock in ns. */
+uint64_t nettrace_ns(const struct nettrace_trace *trace, uint64_t ticks);
+
 struct nettrace_event {
 	const struct nettrace_kind *kind;
 	uint64_t time_ns;          /* CLOCK_MONOTONIC */

@@ -18,7 +18,7 @@ struct claims_reader {
 	struct claims *s;
 	uint64_t max_bytes;
 	/* The last suspension, which is the sampler's if samples of its thread follow. */
-	struct claims_round suspension;
+	struct timeline_span suspension;
 	uint64_t suspender;
 	bool suspended, is_round; /* is_round: it is the last one of rounds */
 };
@@ -68,7 +68,7 @@ static void take_suspension(struct claims_reader *r, const struct nettrace_event
 		r->suspended =
 			!event_payload_find(event, r->s->head.pointer_bytes, "Reason", &reason) &&
 			reason.number == CLAIMS_REASON_OTHER;
-		r->suspension = (struct claims_round){.begin_ns = event->time_ns};
+		r->suspension = (struct timeline_span){.begin_ns = event->time_ns};
 		r->suspender = event->capture_thread;
 		r->is_round = false;
 	} else if (event->kind->event_id == CLAIMS_RESTART_END && r->suspended &&

@@ -9,18 +9,13 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "dotnet/eventpipe/nettrace.h"
+#include "profcpu/compare/timeline.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define CLAIMS_NO_ROUND UINT32_MAX
-
-/* A suspension of all threads by the sampler. Times are those of the trace. */
-struct claims_round {
-	uint64_t begin_ns;
-	uint64_t end_ns; /* the threads run again; 0: the trace does not say */
-};
 
 struct claims_one {
 	uint64_t time_ns;
@@ -33,7 +28,8 @@ struct claims_one {
 struct claims {
 	struct nettrace_trace head;
 	VEC(struct claims_one) v; /* in the order of time */
-	VEC(struct claims_round) rounds;
+	/* Suspensions of all threads by the sampler; an end of 0 is missing in the trace. */
+	VEC(struct timeline_span) rounds;
 	uint64_t sampler;     /* id of the thread that samples; 0: unknown */
 	struct intern stacks; /* addresses of head.pointer_bytes each, innermost first */
 	uint64_t left_out;    /* samples for which memory is short */

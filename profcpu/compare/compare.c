@@ -74,10 +74,7 @@ static int32_t outer_tid(const struct compare *c, uint64_t inner)
 static void check_clock(struct compare *c, const struct compare_options *options)
 {
 	const struct nettrace_trace *head = &c->claims.head;
-	uint64_t tps = head->ticks_per_second ? head->ticks_per_second : NS_PER_S;
-	uint64_t sync_ns = tps == NS_PER_S
-				   ? head->sync_ticks
-				   : (uint64_t)((double)head->sync_ticks * NS_PER_S / (double)tps);
+	uint64_t sync_ns = nettrace_ns(head, head->sync_ticks);
 	uint64_t sent = options->sent_ns, received = options->received_ns;
 
 	if (!sent || received <= sent)
@@ -351,7 +348,7 @@ int compare_take_unknown(struct compare *c, int32_t tid, uint64_t begin_ns, uint
  * its CPU some microseconds before it notes that another one gets it, because it copies the stack
  * in between.
  */
-static uint64_t undisturbed(const struct compare *c, const struct claims_round *round)
+static uint64_t undisturbed(const struct compare *c, const struct timeline_span *round)
 {
 	struct timeline_wait sleep;
 
@@ -394,16 +391,15 @@ static int label_samples(struct compare *c)
 static void sum_rounds(struct compare *c)
 {
 	for (size_t i = 0; i < c->claims.rounds.len; i++) {
-		const struct claims_round *round = &c->claims.rounds.v[i];
+		const struct timeline_span *round = &c->claims.rounds.v[i];
 
-		if (round->end_ns <= round->begin_ns)
-			continue;
-		c->totals.suspended_ns += round->end_ns - round->begin_ns;
-		for (size_t k = 0; k < c->threads.len; k++)
-			c->totals.stopped_ns +=
-				timeline_stopped(c->timeline, c->threads.v[k].tid, round->begin_ns,
-						 round->end_ns, round->end_ns + COMPARE_RESUME_NS);
+		if (round->end_ns > round->begin_ns)
+			c->totals.suspended_ns += round->end_ns - round->begin_ns;
 	}
+	for (size_t i = 0; i < c->threads.len; i++)
+		c->totals.stopped_ns +=
+			timeline_stopped(c->timeline, c->threads.v[i].tid, c->claims.rounds.v,
+					 c->claims.rounds.len, COMPARE_RESUME_NS);
 }
 
 static void sum_threads(struct compare *c)

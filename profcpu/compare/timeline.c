@@ -6,10 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct timeline_span {
-	uint64_t begin_ns, end_ns;
-};
-
 struct timeline_thread {
 	VEC(struct timeline_wait) waits;
 	VEC(struct timeline_span) lives;
@@ -123,10 +119,23 @@ static void sort_waits(struct timeline_thread *thread)
 	thread->waits.len = n;
 }
 
+static int span_by_begin(const void *a, const void *b)
+{
+	const struct timeline_span *x = a, *y = b;
+
+	return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
+}
+
 int timeline_finish(struct timeline *t)
 {
-	for (size_t i = 0; i < t->threads.len; i++)
-		sort_waits(&t->threads.v[i]);
+	for (size_t i = 0; i < t->threads.len; i++) {
+		struct timeline_thread *thread = &t->threads.v[i];
+
+		sort_waits(thread);
+		if (thread->lives.len)
+			qsort(thread->lives.v, thread->lives.len, sizeof(*thread->lives.v),
+			      span_by_begin);
+	}
 	return 0;
 }
 
@@ -151,13 +160,28 @@ static size_t waits_before(const struct timeline_thread *thread, uint64_t ns)
 	return low;
 }
 
+/* The number of spans that begin before a time. */
+static size_t spans_before(const struct timeline_span *spans, size_t n, uint64_t ns)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (spans[middle].begin_ns < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* Whether the thread lived, and its switches were recorded, just before a time. */
 static bool is_known(const struct timeline_thread *thread, uint64_t ns)
 {
-	for (size_t i = 0; i < thread->lives.len; i++)
-		if (thread->lives.v[i].begin_ns < ns && ns <= thread->lives.v[i].end_ns)
-			return true;
-	return false;
+	size_t n = spans_before(thread->lives.v, thread->lives.len, ns);
+
+	return n && ns <= thread->lives.v[n - 1].end_ns;
 }
 
 enum timeline_state timeline_before(const struct timeline *t, int32_t tid, uint64_t ns)
@@ -224,19 +248,20 @@ void timeline_sum(const struct timeline *t, int32_t tid, uint64_t from_ns, uint6
 	sums[TIMELINE_RUNNING] += alive > waited ? alive - waited : 0;
 }
 
-uint64_t timeline_stopped(const struct timeline *t, int32_t tid, uint64_t from_ns, uint64_t to_ns,
-			  uint64_t until_ns)
+uint64_t timeline_stopped(const struct timeline *t, int32_t tid, const struct timeline_span *stops,
+			  size_t n, uint64_t resume_ns)
 {
 	const struct timeline_thread *thread = thread_of(t, tid);
 	uint64_t sum = 0;
 
-	for (size_t i = thread ? waits_before(thread, from_ns) : 0;
-	     thread && i < thread->waits.len && thread->waits.v[i].begin_ns < to_ns; i++) {
+	for (size_t i = 0; thread && i < thread->waits.len; i++) {
 		const struct timeline_wait *w = &thread->waits.v[i];
+		size_t k = spans_before(stops, n, w->begin_ns + 1);
+		uint64_t blocked = w->end_ns - w->runnable_ns - w->begin_ns;
 
-		if (!w->is_unknown && w->runnable_ns < w->end_ns - w->begin_ns &&
-		    w->end_ns - w->runnable_ns <= until_ns)
-			sum += w->end_ns - w->runnable_ns - w->begin_ns;
+		if (k && !w->is_unknown && w->begin_ns < stops[k - 1].end_ns &&
+		    w->begin_ns + blocked <= stops[k - 1].end_ns + resume_ns)
+			sum += blocked;
 	}
 	return sum;
 }

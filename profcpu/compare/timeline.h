@@ -17,6 +17,10 @@ enum timeline_state {
 	TIMELINE_STATES,
 };
 
+struct timeline_span {
+	uint64_t begin_ns, end_ns;
+};
+
 struct timeline;
 
 int timeline_new(struct timeline **ret_timeline); /* 0, -ENOMEM */
@@ -55,10 +59,11 @@ void timeline_sum(const struct timeline *t, int32_t tid, uint64_t from_ns, uint6
 		  uint64_t sums[TIMELINE_STATES]);
 
 /*
- * Time for which a suspension by another thread blocked a running one: its waits that began from
- * from_ns to to_ns, up to its wakeup, if that came by until_ns.
+ * Time for which suspensions by another thread blocked a running one: its waits that began in one
+ * of them, up to their wakeup, if that came at most resume_ns after its end. stops: in the order of
+ * time.
  */
-uint64_t timeline_stopped(const struct timeline *t, int32_t tid, uint64_t from_ns, uint64_t to_ns,
-			  uint64_t until_ns);
+uint64_t timeline_stopped(const struct timeline *t, int32_t tid, const struct timeline_span *stops,
+			  size_t n, uint64_t resume_ns);
 
 #endif

@@ -90,15 +90,23 @@ static void the_last_wait_before_a_time_is_found(void **state)
 	timeline_free(t);
 }
 
+#define STOPS(...)                                   \
+	(const struct timeline_span[]){__VA_ARGS__}, \
+		sizeof((struct timeline_span[]){__VA_ARGS__}) / sizeof(struct timeline_span)
+
 static void a_stop_blocks_a_thread_until_it_is_woken(void **state)
 {
 	(void)state;
 	begin();
-	assert_int_equal(timeline_stopped(t, 7, 95, 160, 175), 70);
-	assert_int_equal(timeline_stopped(t, 7, 95, 160, 165), 0); /* woken too late for it */
-	assert_int_equal(timeline_stopped(t, 7, 101, 160, 175), 0);
-	assert_int_equal(timeline_stopped(t, 7, 290, 310, 500), 0); /* preempted, not blocked */
-	assert_int_equal(timeline_stopped(t, 7, 490, 510, 900), 0); /* unknown */
+	assert_int_equal(timeline_stopped(t, 7, STOPS({95, 160}), 15), 70);
+	assert_int_equal(timeline_stopped(t, 7, STOPS({95, 160}), 5), 0); /* woken too late */
+	assert_int_equal(timeline_stopped(t, 7, STOPS({101, 160}), 15), 0);
+	assert_int_equal(timeline_stopped(t, 7, STOPS({100, 160}), 15), 70);
+	assert_int_equal(timeline_stopped(t, 7, STOPS({290, 310}), 200), 0); /* preempted */
+	assert_int_equal(timeline_stopped(t, 7, STOPS({490, 510}), 200), 0); /* unknown */
+	assert_int_equal(timeline_stopped(t, 7, STOPS({1, 9}, {90, 0}, {99, 165}, {150, 160}), 9),
+			 70);
+	assert_int_equal(timeline_stopped(t, 7, NULL, 0, 200), 0);
 	timeline_free(t);
 }
 
