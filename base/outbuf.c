@@ -50,6 +50,52 @@ void outbuf_utf16(struct outbuf *o, const void *units, size_t count)
 	}
 }
 
+/* Reads the next code point of a text that does not end here; invalid UTF-8 gives U+FFFD. */
+static uint32_t utf8_code_point(const unsigned char **cursor, const unsigned char *end)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *p = *cursor;
+	int n = *p < 0x80                 ? 1
+		: *p >= 0xc2 && *p < 0xe0 ? 2
+		: (*p & 0xf0) == 0xe0     ? 3
+		: (*p & 0xf8) == 0xf0     ? 4
+					  : 0;
+	uint32_t x = n == 1 ? *p : n ? *p & (0x7fu >> n) : 0xfffd;
+
+	for (int i = 1; i < n; i++) {
+		if (p + i == end || (p[i] & 0xc0) != 0x80) {
+			*cursor += i;
+			return 0xfffd;
+		}
+		x = x << 6 | (p[i] & 0x3f);
+	}
+	*cursor += n ? n : 1;
+	if (n && (x < least[n] || x > 0x10ffff || (x >= 0xd800 && x < 0xe000)))
+		return 0xfffd;
+	return x;
+}
+
+static void outbuf_unit(struct outbuf *o, uint32_t unit)
+{
+	outbuf_char(o, (char)unit);
+	outbuf_char(o, (char)(unit >> 8));
+}
+
+void outbuf_utf8_units(struct outbuf *o, const char *text, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)text, *end = p + len;
+
+	while (p < end) {
+		uint32_t x = utf8_code_point(&p, end);
+
+		if (x >= 0x10000) {
+			outbuf_unit(o, 0xd7c0 + (x >> 10));
+			x = 0xdc00 + (x & 0x3ff);
+		}
+		outbuf_unit(o, x);
+	}
+}
+
 int outbuf_flush(struct outbuf *o)
 {
 	if (o->fd < 0 || !o->len || o->error)

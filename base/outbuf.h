@@ -44,6 +44,9 @@ void outbuf_json(struct outbuf *o, const char *text, size_t len);
 /* Puts UTF-16LE units as UTF-8; unpaired surrogates become U+FFFD. */
 void outbuf_utf16(struct outbuf *o, const void *units, size_t count);
 
+/* Puts UTF-8 as UTF-16LE units; invalid bytes become U+FFFD. */
+void outbuf_utf8_units(struct outbuf *o, const char *text, size_t len);
+
 /* Writes the buffered bytes to fd. 0 or the first error. */
 int outbuf_flush(struct outbuf *o);
 

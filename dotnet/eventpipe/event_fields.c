@@ -1,5 +1,6 @@
 #include "dotnet/eventpipe/event_fields.h"
 
+#include "dotnet/eventpipe/ipc.h"
 #include "dotnet/eventpipe/nettrace_value.h"
 
 #include <errno.h>
@@ -162,6 +163,79 @@ static int fields_list(struct event_fields *f, struct reader *r, enum event_fiel
 int event_fields_parse(struct event_fields *f, struct reader *r, enum event_fields_form form)
 {
 	return fields_list(f, r, form);
+}
+
+static void fields_put_list(struct outbuf *out, const struct event_field *all, size_t first,
+			    size_t end, enum event_fields_form form);
+
+/* Writes a type, with the types in it. */
+static void fields_put_type(struct outbuf *out, const struct event_field *all, size_t field,
+			    enum event_fields_form form)
+{
+	const struct event_field *f = &all[field];
+
+	if (form == EVENT_FIELDS_V6)
+		ipc_put_u8(out, f->type);
+	else
+		ipc_put_u32(out, f->type);
+	if (f->type == EVENT_OBJECT)
+		fields_put_list(out, all, field + 1, f->next, form);
+	else if (fields_has_element(f->type))
+		fields_put_type(out, all, field + 1, form);
+	if (f->type == EVENT_FIXED_ARRAY)
+		ipc_put_u16(out, f->count);
+}
+
+/* Writes a field of the forms that begin with its size. */
+static void fields_put_sized(struct outbuf *out, const struct event_field *all, size_t field,
+			     enum event_fields_form form)
+{
+	const char *name = all[field].name;
+	struct outbuf one = outbuf_to(-1);
+
+	if (form == EVENT_FIELDS_V6)
+		nettrace_put_utf8(&one, name);
+	else
+		nettrace_put_utf16(&one, name, strlen(name));
+	fields_put_type(&one, all, field, form);
+	if (form == EVENT_FIELDS_V6)
+		ipc_put_u16(out, (uint16_t)one.len);
+	else
+		ipc_put_u32(out, (uint32_t)(one.len + sizeof(uint32_t)));
+	outbuf_put(out, one.data, one.len);
+	out->error = out->error ? out->error : one.error;
+	outbuf_close(&one);
+}
+
+static void fields_put_list(struct outbuf *out, const struct event_field *all, size_t first,
+			    size_t end, enum event_fields_form form)
+{
+	uint16_t count = 0;
+
+	for (size_t i = first; i < end; i = all[i].next)
+		count++;
+	if (form == EVENT_FIELDS_V6)
+		ipc_put_u16(out, count);
+	else
+		ipc_put_u32(out, count);
+	for (size_t i = first; i < end; i = all[i].next) {
+		if (form != EVENT_FIELDS_V1) {
+			fields_put_sized(out, all, i, form);
+			continue;
+		}
+		fields_put_type(out, all, i, form);
+		nettrace_put_utf16(out, all[i].name, strlen(all[i].name));
+	}
+}
+
+int event_fields_put(struct outbuf *out, const struct event_field *fields, size_t n,
+		     enum event_fields_form form)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!fields_is_known(fields[i].type, form))
+			return -ENOTSUP;
+	fields_put_list(out, fields, 0, n, form);
+	return out->error;
 }
 
 /* Layouts: "NAME:TYPE ...". at moves behind what was read. */

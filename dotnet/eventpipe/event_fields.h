@@ -79,6 +79,13 @@ enum event_fields_form {
  */
 int event_fields_parse(struct event_fields *f, struct reader *r, enum event_fields_form form);
 
+/*
+ * Writes a description of fields. 0; -ENOTSUP: this form cannot express one of them, and nothing
+ * was written; out->error.
+ */
+int event_fields_put(struct outbuf *out, const struct event_field *fields, size_t n,
+		     enum event_fields_form form);
+
 /* Appends the fields of a layout (event_table.h). 0; -EBADMSG: it is wrong; -E2BIG; -ENOMEM. */
 int event_fields_of_layout(struct event_fields *f, const char *layout);
 

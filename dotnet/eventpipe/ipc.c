@@ -43,6 +43,12 @@ void ipc_put_u8(struct outbuf *o, uint8_t x)
 	outbuf_put(o, &x, 1);
 }
 
+void ipc_put_u16(struct outbuf *o, uint16_t x)
+{
+	ipc_put_u8(o, (uint8_t)x);
+	ipc_put_u8(o, (uint8_t)(x >> 8));
+}
+
 void ipc_put_u32(struct outbuf *o, uint32_t x)
 {
 	unsigned char bytes[4];
@@ -58,59 +64,18 @@ void ipc_put_u64(struct outbuf *o, uint64_t x)
 	ipc_put_u32(o, (uint32_t)(x >> 32));
 }
 
-static void ipc_put_u16(struct outbuf *o, uint32_t x)
-{
-	unsigned char bytes[2] = {(unsigned char)x, (unsigned char)(x >> 8)};
-
-	outbuf_put(o, bytes, sizeof(bytes));
-}
-
-/* Reads the next code point of a NUL-terminated text; invalid UTF-8 gives U+FFFD. */
-static uint32_t ipc_code_point(const char **cursor)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	const unsigned char *p = (const unsigned char *)*cursor;
-	int n = *p < 0x80                 ? 1
-		: *p >= 0xc2 && *p < 0xe0 ? 2
-		: (*p & 0xf0) == 0xe0     ? 3
-		: (*p & 0xf8) == 0xf0     ? 4
-					  : 0;
-	uint32_t x = n == 1 ? *p : n ? *p & (0x7fu >> n) : 0xfffd;
-
-	for (int i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80) {
-			*cursor += i;
-			return 0xfffd;
-		}
-		x = x << 6 | (p[i] & 0x3f);
-	}
-	*cursor += n ? n : 1;
-	if (n && (x < least[n] || x > 0x10ffff || (x >= 0xd800 && x < 0xe000)))
-		return 0xfffd;
-	return x;
-}
-
 void ipc_put_text(struct outbuf *o, const char *text)
 {
-	uint32_t units = 1;
+	struct outbuf units = outbuf_to(-1);
 
-	for (const char *p = text; *p;)
-		units += ipc_code_point(&p) >= 0x10000 ? 2 : 1;
-	if (units == 1) {
-		ipc_put_u32(o, 0);
-		return;
-	}
-	ipc_put_u32(o, units);
-	for (const char *p = text; *p;) {
-		uint32_t x = ipc_code_point(&p);
-
-		if (x >= 0x10000) {
-			ipc_put_u16(o, 0xd7c0 + (x >> 10));
-			x = 0xdc00 + (x & 0x3ff);
-		}
-		ipc_put_u16(o, x);
-	}
-	ipc_put_u16(o, 0);
+	outbuf_utf8_units(&units, text, strlen(text));
+	if (units.len)
+		ipc_put_u16(&units, 0);
+	ipc_put_u32(o, (uint32_t)(units.len / 2));
+	if (units.len)
+		outbuf_put(o, units.data, units.len);
+	o->error = o->error ? o->error : units.error;
+	outbuf_close(&units);
 }
 
 int ipc_request(struct outbuf *o, enum ipc_command command, const void *payload, size_t len)
@@ -118,7 +83,7 @@ int ipc_request(struct outbuf *o, enum ipc_command command, const void *payload,
 	if (len > IPC_MESSAGE_MAX - IPC_HEADER_BYTES)
 		return -E2BIG;
 	outbuf_put(o, ipc_magic, sizeof(ipc_magic));
-	ipc_put_u16(o, (uint32_t)(len + IPC_HEADER_BYTES));
+	ipc_put_u16(o, (uint16_t)(len + IPC_HEADER_BYTES));
 	ipc_put_u8(o, (uint8_t)(command >> 8));
 	ipc_put_u8(o, (uint8_t)command);
 	ipc_put_u16(o, 0);

@@ -64,6 +64,7 @@ const char *ipc_hresult_text(uint32_t hresult);
 
 /* Append to the payload of a request. text: UTF-8; invalid bytes become U+FFFD. */
 void ipc_put_u8(struct outbuf *o, uint8_t x);
+void ipc_put_u16(struct outbuf *o, uint16_t x);
 void ipc_put_u32(struct outbuf *o, uint32_t x);
 void ipc_put_u64(struct outbuf *o, uint64_t x);
 void ipc_put_text(struct outbuf *o, const char *text);

@@ -1,15 +1,15 @@
 #include "base/clock.h"
 #include "dotnet/eventpipe/event_table.h"
+#include "dotnet/eventpipe/nettrace_format.h"
 #include "dotnet/eventpipe/nettrace_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Stream headers: of version 3, of 4 and 5, and of 6 up to its version. */
-static const char head_v3[] = "\x14\0\0\0!FastSerialization.1";
-static const char head_v4[] = "Nettrace\x14\0\0\0!FastSerialization.1";
-static const char head_v6[] = "Nettrace\0\0\0";
+static const char head_v3[] = NETTRACE_HEAD_V3;
+static const char head_v4[] = NETTRACE_HEAD_V4;
+static const char head_v6[] = NETTRACE_HEAD_V6;
 
 int nettrace_new(const struct nettrace_listener *listener, struct nettrace **ret_trace)
 {
@@ -53,7 +53,7 @@ bool nettrace_ended(const struct nettrace *n)
 
 uint64_t nettrace_whole(const struct nettrace *n)
 {
-	return n->stream_at + n->taken;
+	return n->stream_at + n->taken - n->end_bytes;
 }
 
 struct nettrace_stats nettrace_stats(const struct nettrace *n)
@@ -435,6 +435,8 @@ int nettrace_feed(struct nettrace *n, const void *data, size_t len, struct parse
 		r = nettrace_step(n, &used);
 		if (!r)
 			n->taken += used;
+		if (!r && n->ended)
+			n->end_bytes = used;
 	}
 	if (r == NETTRACE_MORE)
 		r = 0;

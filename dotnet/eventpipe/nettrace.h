@@ -101,8 +101,8 @@ int nettrace_feed(struct nettrace *n, const void *data, size_t len, struct parse
 bool nettrace_ended(const struct nettrace *n);
 
 /*
- * Bytes up to the end of the last whole object of the stream (6: block). A stream that is cut there
- * lacks only its end.
+ * Bytes up to the end of the last whole object of the stream (6: block), without the end of the
+ * stream. A stream that is cut there lacks only its end.
  */
 uint64_t nettrace_whole(const struct nettrace *n);
 

@@ -1,40 +1,14 @@
 #include "dotnet/eventpipe/nettrace_blob.h"
 
+#include "dotnet/eventpipe/nettrace_format.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_COMPRESSED 1     /* flag in a block's header */
 #define BLOCK_HEADER_MIN 4     /* its own size and the flags; later versions may add fields */
 #define BLOB_SORTED (1u << 31) /* in metadata_id of an uncompressed header */
-
-/* Flags of a compressed header: the fields that follow. */
-enum {
-	BLOB_METADATA = 0x01,
-	BLOB_CAPTURE = 0x02,
-	BLOB_THREAD = 0x04,
-	BLOB_STACK = 0x08,
-	BLOB_ACTIVITY = 0x10, /* 6: the list of labels */
-	BLOB_RELATED = 0x20,
-	BLOB_IS_SORTED = 0x40,
-	BLOB_PAYLOAD = 0x80,
-};
-
-/* Tags behind the fields of a kind. */
-enum { KIND_TAG_OPCODE = 1, KIND_TAG_FIELDS = 2 };
-
-/* Optional parts of a row of version 6. */
-enum {
-	KIND_V6_OPCODE = 1,
-	KIND_V6_KEYWORDS = 3,
-	KIND_V6_TEMPLATE = 4,
-	KIND_V6_DESCRIPTION = 5,
-	KIND_V6_KEY_VALUE = 6,
-	KIND_V6_GUID = 7,
-	KIND_V6_LEVEL = 8,
-	KIND_V6_VERSION = 9,
-};
 
 int nettrace_blobs_begin(struct nettrace_blobs *b, const void *data, size_t len, unsigned version)
 {
@@ -46,7 +20,7 @@ int nettrace_blobs_begin(struct nettrace_blobs *b, const void *data, size_t len,
 	if (header < BLOCK_HEADER_MIN)
 		return -EBADMSG;
 	reader_seek(&b->r, header);
-	b->compressed = flags & BLOCK_COMPRESSED;
+	b->compressed = flags & NETTRACE_BLOCK_COMPRESSED;
 	return b->r.failed ? -EBADMSG : 0;
 }
 
@@ -64,32 +38,32 @@ static void blob_compressed(struct nettrace_blobs *b)
 	struct reader *r = &b->r;
 	uint8_t flags = reader_u8(r);
 
-	if (flags & BLOB_METADATA)
+	if (flags & NETTRACE_BLOB_METADATA)
 		e->metadata_id = (uint32_t)nettrace_varuint(r, 32);
-	if (flags & BLOB_CAPTURE) {
+	if (flags & NETTRACE_BLOB_CAPTURE) {
 		e->sequence += (uint32_t)nettrace_varuint(r, 32);
 		e->capture_thread = nettrace_varuint(r, 64);
 		e->processor = (uint32_t)nettrace_varuint(r, 32);
 	}
 	if (e->metadata_id || b->version >= 6)
 		e->sequence++;
-	if (flags & BLOB_THREAD)
+	if (flags & NETTRACE_BLOB_THREAD)
 		e->thread = nettrace_varuint(r, 64);
-	if (flags & BLOB_STACK)
+	if (flags & NETTRACE_BLOB_STACK)
 		e->stack_id = (uint32_t)nettrace_varuint(r, 32);
 	/* Modulo 2^64: an event may be older than the one before it. */
 	e->ticks += nettrace_varuint(r, 64);
 	if (b->version >= 6) {
-		if (flags & BLOB_ACTIVITY)
+		if (flags & NETTRACE_BLOB_ACTIVITY)
 			e->labels_id = (uint32_t)nettrace_varuint(r, 32);
 	} else {
-		if (flags & BLOB_ACTIVITY)
+		if (flags & NETTRACE_BLOB_ACTIVITY)
 			blob_guid(r, e->activity);
-		if (flags & BLOB_RELATED)
+		if (flags & NETTRACE_BLOB_RELATED)
 			blob_guid(r, e->related_activity);
 	}
-	e->sorted = flags & BLOB_IS_SORTED;
-	if (flags & BLOB_PAYLOAD)
+	e->sorted = flags & NETTRACE_BLOB_IS_SORTED;
+	if (flags & NETTRACE_BLOB_PAYLOAD)
 		e->payload_len = (uint32_t)nettrace_varuint(r, 32);
 	e->payload = reader_bytes(r, e->payload_len);
 }
@@ -230,9 +204,9 @@ static int kind_tags(struct nettrace_kind_parts *parts, struct reader *r)
 			break;
 		struct reader body = reader_of(data, bytes);
 
-		if (tag == KIND_TAG_OPCODE)
+		if (tag == NETTRACE_KIND_TAG_OPCODE)
 			parts->kind.opcode = reader_u8(&body);
-		else if (tag == KIND_TAG_FIELDS)
+		else if (tag == NETTRACE_KIND_TAG_FIELDS)
 			error = kind_fields(parts, &body, EVENT_FIELDS_V2);
 	}
 	return error < 0 ? error : 0;
@@ -268,27 +242,27 @@ static void kind_options_v6(struct nettrace_kind *kind, struct reader *r)
 
 	while (!r->failed && reader_left(r)) {
 		switch (reader_u8(r)) {
-		case KIND_V6_OPCODE:
+		case NETTRACE_KIND_V6_OPCODE:
 			kind->opcode = reader_u8(r);
 			break;
-		case KIND_V6_KEYWORDS:
+		case NETTRACE_KIND_V6_KEYWORDS:
 			kind->keywords = reader_u64(r);
 			break;
-		case KIND_V6_KEY_VALUE:
+		case NETTRACE_KIND_V6_KEY_VALUE:
 			nettrace_utf8(r, SIZE_MAX, &len);
 			nettrace_utf8(r, SIZE_MAX, &len);
 			break;
-		case KIND_V6_TEMPLATE:
-		case KIND_V6_DESCRIPTION:
+		case NETTRACE_KIND_V6_TEMPLATE:
+		case NETTRACE_KIND_V6_DESCRIPTION:
 			nettrace_utf8(r, SIZE_MAX, &len);
 			break;
-		case KIND_V6_GUID:
+		case NETTRACE_KIND_V6_GUID:
 			reader_skip(r, 16);
 			break;
-		case KIND_V6_LEVEL:
+		case NETTRACE_KIND_V6_LEVEL:
 			kind->level = reader_u8(r);
 			break;
-		case KIND_V6_VERSION:
+		case NETTRACE_KIND_V6_VERSION:
 			kind->version = reader_u8(r);
 			break;
 		default:

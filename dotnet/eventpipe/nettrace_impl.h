@@ -34,6 +34,7 @@ struct nettrace {
 	size_t taken;          /* bytes of it consumed */
 	uint64_t stream_at;    /* offset of in.v[0] in the stream */
 	bool begun, ended;
+	size_t end_bytes; /* of what ended it */
 	int error;
 	struct parse_error why;
 	struct nettrace_trace trace;

@@ -1,4 +1,5 @@
 /* Part of nettrace: the objects of versions 3 to 5, in the serialization of TraceEvent. */
+#include "dotnet/eventpipe/nettrace_format.h"
 #include "dotnet/eventpipe/nettrace_impl.h"
 
 #include <errno.h>
@@ -7,14 +8,6 @@
 #define OBJECT_VERSION 5   /* newest version of an object that is read */
 #define OBJECT_TYPE_MAX 64 /* bytes of the type name of an object */
 #define OBJECT_TRACE_BYTES 48
-
-/* Tags. */
-enum {
-	TAG_NULL = 1,
-	TAG_BEGIN_SHARED = 4, /* version 3 */
-	TAG_BEGIN = 5,
-	TAG_END = 6,
-};
 
 static int object_take_trace(struct nettrace *n, const unsigned char *body)
 {
@@ -68,7 +61,7 @@ static int object_take_block(struct nettrace *n, const char *type, const unsigne
 
 static bool object_begins(uint8_t tag)
 {
-	return tag == TAG_BEGIN || tag == TAG_BEGIN_SHARED;
+	return tag == NETTRACE_TAG_BEGIN || tag == NETTRACE_TAG_BEGIN_SHARED;
 }
 
 /* Reads the head of an object: its type, up to its body. */
@@ -78,7 +71,7 @@ static int object_head(struct nettrace *n, struct reader *r, char *type)
 
 	if (reader_left(r) < 15)
 		return NETTRACE_MORE;
-	if (!object_begins(reader_u8(r)) || reader_u8(r) != TAG_NULL)
+	if (!object_begins(reader_u8(r)) || reader_u8(r) != NETTRACE_TAG_NULL)
 		return nettrace_fail(n, -EBADMSG, "an object has no type", at);
 	uint32_t version = reader_u32(r), least = reader_u32(r), len = reader_u32(r);
 
@@ -90,7 +83,7 @@ static int object_head(struct nettrace *n, struct reader *r, char *type)
 		return NETTRACE_MORE;
 	memcpy(type, reader_bytes(r, len), len);
 	type[len] = 0;
-	if (reader_u8(r) != TAG_END)
+	if (reader_u8(r) != NETTRACE_TAG_END)
 		return nettrace_fail(n, -EBADMSG, "the type of an object lacks its end", at);
 	if (!strcmp(type, "Trace")) {
 		if (version < n->trace.version)
@@ -109,7 +102,7 @@ int nettrace_object(struct nettrace *n, const unsigned char *data, size_t len, s
 	size_t size = OBJECT_TRACE_BYTES;
 	uint8_t tag = reader_u8(&r);
 
-	if (tag == TAG_NULL) {
+	if (tag == NETTRACE_TAG_NULL) {
 		n->ended = true;
 		*ret_used = 1;
 		return 0;
@@ -138,7 +131,7 @@ int nettrace_object(struct nettrace *n, const unsigned char *data, size_t len, s
 		return NETTRACE_MORE;
 	const unsigned char *body = reader_bytes(&r, size);
 
-	if (reader_u8(&r) != TAG_END)
+	if (reader_u8(&r) != NETTRACE_TAG_END)
 		return nettrace_fail(n, -EBADMSG, "an object lacks its end", r.pos - 1);
 	/* Parsers of a body report offsets within the body. */
 	size_t before = (size_t)(body - data);

@@ -1,4 +1,5 @@
 /* Part of nettrace: the blocks of version 6. */
+#include "dotnet/eventpipe/nettrace_format.h"
 #include "dotnet/eventpipe/nettrace_impl.h"
 
 #include <errno.h>
@@ -7,24 +8,8 @@
 
 #define V6_TEXT_MAX ((size_t)64 << 10) /* bytes of a key or value */
 
-/* Kinds of blocks. */
-enum {
-	V6_END = 0,
-	V6_TRACE = 1,
-	V6_EVENTS = 2,
-	V6_METADATA = 3,
-	V6_SEQUENCE_POINT = 4,
-	V6_STACKS = 5,
-	V6_THREADS = 6,
-	V6_REMOVE_THREADS = 7,
-	V6_LABELS = 8,
-};
-
 /* Flags of a sequence point: it forgets more. */
 enum { V6_FORGET_THREADS = 1, V6_FORGET_KINDS = 2 };
-
-/* Entries of a thread. */
-enum { V6_THREAD_NAME = 1, V6_THREAD_PID = 2, V6_THREAD_ID = 3, V6_THREAD_KEY_VALUE = 4 };
 
 #define V6_LABEL_LAST 0x80 /* flag in a label's kind: it ends its list */
 
@@ -104,17 +89,17 @@ static int v6_add_thread(struct nettrace *n, struct reader *row)
 
 	while (known && !row->failed && reader_left(row)) {
 		switch (reader_u8(row)) {
-		case V6_THREAD_KEY_VALUE:
+		case NETTRACE_V6_THREAD_KEY_VALUE:
 			nettrace_utf8(row, V6_TEXT_MAX, &len);
 			nettrace_utf8(row, V6_TEXT_MAX, &len);
 			break;
-		case V6_THREAD_NAME:
+		case NETTRACE_V6_THREAD_NAME:
 			nettrace_utf8(row, V6_TEXT_MAX, &len);
 			break;
-		case V6_THREAD_PID:
+		case NETTRACE_V6_THREAD_PID:
 			thread.pid = nettrace_varuint(row, 64);
 			break;
-		case V6_THREAD_ID:
+		case NETTRACE_V6_THREAD_ID:
 			thread.thread = nettrace_varuint(row, 64);
 			break;
 		default:
@@ -276,23 +261,23 @@ static int v6_take_block(struct nettrace *n, uint8_t kind, const unsigned char *
 	int error;
 
 	switch (kind) {
-	case V6_EVENTS:
+	case NETTRACE_V6_EVENTS:
 		return nettrace_take_blobs(n, body, len, false);
-	case V6_STACKS:
+	case NETTRACE_V6_STACKS:
 		return nettrace_take_stacks(n, body, len);
-	case V6_METADATA:
+	case NETTRACE_V6_METADATA:
 		error = v6_take_kinds(n, &r);
 		break;
-	case V6_SEQUENCE_POINT:
+	case NETTRACE_V6_SEQUENCE_POINT:
 		error = v6_take_sequence_point(n, &r);
 		break;
-	case V6_THREADS:
+	case NETTRACE_V6_THREADS:
 		error = v6_take_threads(n, &r);
 		break;
-	case V6_REMOVE_THREADS:
+	case NETTRACE_V6_REMOVE_THREADS:
 		error = v6_take_reached(n, &r, UINT32_MAX, true);
 		break;
-	case V6_LABELS:
+	case NETTRACE_V6_LABELS:
 		error = v6_take_labels(n, &r);
 		break;
 	default:
@@ -316,15 +301,15 @@ int nettrace_block_v6(struct nettrace *n, const unsigned char *data, size_t len,
 	if (r.failed || reader_left(&r) < size)
 		return NETTRACE_MORE;
 	*ret_used = r.pos + size;
-	if (kind == V6_END) {
+	if (kind == NETTRACE_V6_END) {
 		n->ended = true;
 		return 0;
 	}
-	if (kind != V6_TRACE && !n->trace.ticks_per_second)
+	if (kind != NETTRACE_V6_TRACE && !n->trace.ticks_per_second)
 		return nettrace_fail(n, -EBADMSG, "a block comes before the head of the trace", 0);
 	/* Parsers of a body report offsets within the body. */
 	n->taken += sizeof(header);
-	if (kind == V6_TRACE) {
+	if (kind == NETTRACE_V6_TRACE) {
 		struct reader body = reader_of(data + r.pos, size);
 
 		error = v6_take_trace(n, &body);

@@ -1,5 +1,7 @@
 #include "dotnet/eventpipe/nettrace_value.h"
 
+#include "dotnet/eventpipe/ipc.h"
+
 uint64_t nettrace_varuint(struct reader *r, unsigned bits)
 {
 	uint64_t x = 0;
@@ -50,4 +52,25 @@ const char *nettrace_utf8(struct reader *r, size_t max, size_t *ret_len)
 	}
 	*ret_len = text ? len : 0;
 	return text;
+}
+
+void nettrace_put_varuint(struct outbuf *out, uint64_t x)
+{
+	for (; x >= 0x80; x >>= 7)
+		ipc_put_u8(out, (uint8_t)(x | 0x80));
+	ipc_put_u8(out, (uint8_t)x);
+}
+
+void nettrace_put_utf8(struct outbuf *out, const char *text)
+{
+	size_t len = strlen(text);
+
+	nettrace_put_varuint(out, len);
+	outbuf_put(out, text, len);
+}
+
+void nettrace_put_utf16(struct outbuf *out, const char *text, size_t len)
+{
+	outbuf_utf8_units(out, text, len);
+	ipc_put_u16(out, 0);
 }
