@@ -2,10 +2,45 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TIER_SHIFT 7
 #define TIER_MASK 7u
+#define SPLIT_BRACKETS_MAX 16 /* in the name of a method */
+
+/* Primitive types: in events, and in the perf map. */
+static const struct {
+	const char *event, *perf;
+} signature_words[] = {
+	{"unsigned int8", "uint8"},
+	{"unsigned int16", "uint16"},
+	{"unsigned int32", "uint32"},
+	{"unsigned int64", "uint64"},
+	{"unsigned int", "native uint"},
+	{"int8", "int8"},
+	{"int16", "int16"},
+	{"int32", "int32"},
+	{"int64", "int64"},
+	{"int", "native int"},
+	{"wchar", "char"},
+	{"refany", "typedref"},
+	{"void", "void"},
+	{"bool", "bool"},
+	{"float32", "float32"},
+	{"float64", "float64"},
+};
+
+/* Classes that the perf map spells as primitive types. */
+static const struct {
+	const char *event, *perf;
+} signature_known[] = {{"System.String", "string"}, {"System.Object", "object"}};
+
+static const char *const signature_conventions[] = {
+	"unmanaged cdecl ", "unmanaged stdcall ", "unmanaged thiscall ", "unmanaged fastcall ",
+	"vararg ",          "native vararg "};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Unread part of a signature. */
 struct signature {
@@ -51,7 +86,8 @@ static size_t signature_class(const struct signature *s)
 	unsigned open = 0;
 
 	for (; p < s->end; p++) {
-		if (*p == '<' && (p == s->p || p[-1] == '.' || p[-1] == '+' || open)) {
+		if (*p == '<' &&
+		    (p == s->p || p[-1] == '.' || p[-1] == '+' || p[-1] == '/' || open)) {
 			open++;
 			continue;
 		}
@@ -66,6 +102,16 @@ static size_t signature_class(const struct signature *s)
 }
 
 static int signature_type(struct signature *s);
+
+static void signature_convention(struct signature *s)
+{
+	if (signature_takes(s, "instance "))
+		outbuf_str(s->out, "instance ");
+	signature_takes(s, "generic ");
+	for (size_t i = 0; i < COUNT(signature_conventions); i++)
+		if (signature_takes(s, signature_conventions[i]))
+			outbuf_str(s->out, signature_conventions[i]);
+}
 
 /* Converts "<!0,class A>". */
 static int signature_args(struct signature *s, char open, char close)
@@ -124,16 +170,14 @@ static void signature_suffixes(struct signature *s)
 static int signature_named(struct signature *s, const char *word)
 {
 	size_t n = signature_class(s);
-	static const struct {
-		const char *from, *to;
-	} known[] = {{"System.String", "string"}, {"System.Object", "object"}};
 
 	if (!n)
 		return -EBADMSG;
-	for (size_t i = 0; i < 2 && !strcmp(word, "class "); i++) {
-		if (n == strlen(known[i].from) && !memcmp(s->p, known[i].from, n)) {
+	for (size_t i = 0; i < COUNT(signature_known) && !strcmp(word, "class "); i++) {
+		if (n == strlen(signature_known[i].event) &&
+		    !memcmp(s->p, signature_known[i].event, n)) {
 			s->p += n;
-			outbuf_str(s->out, known[i].to);
+			outbuf_str(s->out, signature_known[i].perf);
 			return 0;
 		}
 	}
@@ -165,31 +209,11 @@ static int signature_modified(struct signature *s, const char *word)
 
 static int signature_plain(struct signature *s)
 {
-	static const struct {
-		const char *from, *to;
-	} words[] = {
-		{"unsigned int8", "uint8"},
-		{"unsigned int16", "uint16"},
-		{"unsigned int32", "uint32"},
-		{"unsigned int64", "uint64"},
-		{"unsigned int", "native uint"},
-		{"int8", "int8"},
-		{"int16", "int16"},
-		{"int32", "int32"},
-		{"int64", "int64"},
-		{"int", "native int"},
-		{"wchar", "char"},
-		{"refany", "typedref"},
-		{"void", "void"},
-		{"bool", "bool"},
-		{"float32", "float32"},
-		{"float64", "float64"},
-	};
 	const char *p = s->p;
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (signature_takes(s, words[i].from)) {
-			outbuf_str(s->out, words[i].to);
+	for (size_t i = 0; i < COUNT(signature_words); i++) {
+		if (signature_takes(s, signature_words[i].event)) {
+			outbuf_str(s->out, signature_words[i].perf);
 			return 0;
 		}
 	}
@@ -213,6 +237,17 @@ static int signature_plain(struct signature *s)
 	return s->p > digits ? 0 : -EBADMSG;
 }
 
+/* Converts "fnptr void(int32)" into "method void *(int32)". */
+static int signature_function(struct signature *s)
+{
+	outbuf_str(s->out, "method ");
+	signature_convention(s);
+	int r = signature_type(s);
+
+	outbuf_str(s->out, " *");
+	return r ? r : signature_args(s, '(', ')');
+}
+
 static int signature_type(struct signature *s)
 {
 	int r;
@@ -227,6 +262,8 @@ static int signature_type(struct signature *s)
 		r = signature_modified(s, " modreq(");
 	else if (signature_takes(s, "optional_modifier "))
 		r = signature_modified(s, " modopt(");
+	else if (signature_takes(s, "fnptr "))
+		r = signature_function(s);
 	else
 		r = signature_plain(s);
 	s->depth--;
@@ -237,19 +274,7 @@ static int signature_type(struct signature *s)
 
 static int signature_whole(struct signature *s, const char *name, size_t name_len)
 {
-	static const char *const conventions[] = {"unmanaged cdecl ",
-						  "unmanaged stdcall ",
-						  "unmanaged thiscall ",
-						  "unmanaged fastcall ",
-						  "vararg ",
-						  "native vararg "};
-
-	if (signature_takes(s, "instance "))
-		outbuf_str(s->out, "instance ");
-	signature_takes(s, "generic ");
-	for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++)
-		if (signature_takes(s, conventions[i]))
-			outbuf_str(s->out, conventions[i]);
+	signature_convention(s);
 	int r = signature_type(s);
 
 	if (r || !signature_takes(s, "  "))
@@ -276,5 +301,265 @@ int method_name_signature(const char *signature, size_t len, const char *name, s
 		outbuf_put(out, signature, len);
 	}
 	outbuf_close(&text);
+	return r;
+}
+
+/* The other way: from the perf map's spelling to that of events. */
+
+static int perf_type(struct signature *s);
+
+/* Ends of words in a signature. */
+static bool perf_at_end(const struct signature *s)
+{
+	return s->p == s->end || strchr(",()<>[]*& ", *s->p) != NULL;
+}
+
+static bool perf_takes_word(struct signature *s, const char *word)
+{
+	const char *p = s->p;
+
+	if (signature_takes(s, word) && perf_at_end(s))
+		return true;
+	s->p = p;
+	return false;
+}
+
+/* Moves past text up to a mark, and past that. False: there is no mark. */
+static bool perf_skips(struct signature *s, const char *mark)
+{
+	const char *found = memmem(s->p, (size_t)(s->end - s->p), mark, strlen(mark));
+
+	s->p = found ? found + strlen(mark) : s->p;
+	return found != NULL;
+}
+
+/* Converts a list in brackets. */
+static int perf_args(struct signature *s, char open, char close)
+{
+	if (!signature_at(s, open))
+		return -EBADMSG;
+	s->p++;
+	outbuf_char(s->out, open);
+	while (!signature_at(s, close)) {
+		int r = 0;
+
+		if (signature_takes(s, "..."))
+			outbuf_str(s->out, "...");
+		else
+			r = perf_type(s);
+		if (r)
+			return r;
+		if (signature_at(s, ',') && s->p + 1 < s->end && s->p[1] != close) {
+			s->p++;
+			outbuf_char(s->out, ',');
+		} else if (!signature_at(s, close)) {
+			return -EBADMSG;
+		}
+	}
+	s->p++;
+	outbuf_char(s->out, close);
+	return 0;
+}
+
+/* Converts "[ASSEMBLY]N.OUTER/INNER<...>" into "INNER<...>": events omit the outer classes. */
+static int perf_named(struct signature *s)
+{
+	if (signature_at(s, '[') && !perf_skips(s, "]"))
+		return -EBADMSG;
+	size_t n = signature_class(s);
+	const char *name = s->p, *slash = memrchr(name, '/', n);
+
+	if (!n)
+		return -EBADMSG;
+	s->p += n;
+	name = slash ? slash + 1 : name;
+	outbuf_put(s->out, name, (size_t)(s->p - name));
+	return signature_at(s, '<') ? perf_args(s, '<', '>') : 0;
+}
+
+static void perf_convention(struct signature *s)
+{
+	signature_takes(s, "explicit ");
+	signature_convention(s);
+	signature_takes(s, "unmanaged ");
+}
+
+static int perf_function(struct signature *s)
+{
+	outbuf_str(s->out, "fnptr ");
+	perf_convention(s);
+	int r = perf_type(s);
+
+	return r ? r : signature_takes(s, " *") ? perf_args(s, '(', ')') : -EBADMSG;
+}
+
+static int perf_plain(struct signature *s)
+{
+	const char *p = s->p;
+
+	for (size_t i = 0; i < COUNT(signature_words); i++) {
+		if (perf_takes_word(s, signature_words[i].perf)) {
+			outbuf_str(s->out, signature_words[i].event);
+			return 0;
+		}
+	}
+	for (size_t i = 0; i < COUNT(signature_known); i++) {
+		if (perf_takes_word(s, signature_known[i].perf)) {
+			outbuf_str(s->out, "class ");
+			outbuf_str(s->out, signature_known[i].event);
+			return 0;
+		}
+	}
+	while (signature_at(s, '!'))
+		s->p++;
+	if (s->p > p) {
+		const char *digits = s->p;
+
+		while (s->p < s->end && *s->p >= '0' && *s->p <= '9')
+			s->p++;
+		outbuf_put(s->out, p, (size_t)(s->p - p));
+		return s->p > digits ? 0 : -EBADMSG;
+	}
+	/* A type of a dynamic method: "NAME /" "* MT: 0x123 *" "/". */
+	s->p += signature_class(s);
+	if (!signature_takes(s, " /* MT: "))
+		return -EBADMSG;
+	p = s->p;
+	if (!perf_skips(s, " */"))
+		return -EBADMSG;
+	outbuf_str(s->out, "pMT: ");
+	outbuf_put(s->out, p, (size_t)(s->p - p) - strlen(" */"));
+	return signature_at(s, '<') ? perf_args(s, '<', '>') : 0;
+}
+
+/* Moves " modreq(X)" behind the type that begins at `at` to its front. */
+static int perf_modifier(struct signature *s, size_t at, const char *word)
+{
+	size_t end = s->out->len;
+	int r;
+
+	outbuf_str(s->out, word);
+	if (!signature_takes(s, "class "))
+		signature_takes(s, "valuetype ");
+	r = perf_named(s);
+	outbuf_char(s->out, ' ');
+	if (r || s->out->error)
+		return r ? r : s->out->error;
+	size_t n = s->out->len - end;
+	char *front = strndup(s->out->data + end, n);
+
+	if (!front)
+		return -ENOMEM;
+	memmove(s->out->data + at + n, s->out->data + at, end - at);
+	memcpy(s->out->data + at, front, n);
+	free(front);
+	return signature_takes(s, ")") ? 0 : -EBADMSG;
+}
+
+static int perf_suffixes(struct signature *s, size_t at)
+{
+	int r = 0;
+
+	while (!r) {
+		if (signature_at(s, '[')) {
+			/* Only the perf map shows bounds. */
+			const char *close = memchr(s->p, ']', (size_t)(s->end - s->p));
+
+			for (; close && s->p <= close; s->p++)
+				if (strchr("[],", *s->p))
+					outbuf_char(s->out, *s->p);
+			r = close ? 0 : -EBADMSG;
+		} else if (signature_at(s, '*') || signature_at(s, '&')) {
+			outbuf_char(s->out, *s->p++);
+		} else if (signature_takes(s, " pinned")) {
+			outbuf_str(s->out, " pinned");
+		} else if (signature_takes(s, " modreq(")) {
+			r = perf_modifier(s, at, "required_modifier ");
+		} else if (signature_takes(s, " modopt(")) {
+			r = perf_modifier(s, at, "optional_modifier ");
+		} else {
+			return 0;
+		}
+	}
+	return r;
+}
+
+static int perf_type(struct signature *s)
+{
+	size_t at = s->out->len;
+	int r = 0;
+
+	if (++s->depth > METHOD_NAME_DEPTH_MAX)
+		return -EBADMSG;
+	if (signature_takes(s, "class ")) {
+		outbuf_str(s->out, "class ");
+		r = perf_named(s);
+	} else if (signature_takes(s, "valuetype ")) {
+		outbuf_str(s->out, "value class ");
+		r = perf_named(s);
+	} else if (signature_takes(s, "method ")) {
+		r = perf_function(s);
+	} else {
+		r = perf_plain(s);
+	}
+	s->depth--;
+	return r ? r : perf_suffixes(s, at);
+}
+
+/* Finds the arguments: names of methods may contain brackets. They end the name, or a tier does. */
+static int perf_find_args(struct signature *s, size_t *ret_name_len)
+{
+	const char *name = s->p, *open = name;
+	size_t out = s->out->len;
+
+	for (int i = 0; i < SPLIT_BRACKETS_MAX; i++, open++) {
+		open = memchr(open, '(', (size_t)(s->end - open));
+		if (!open)
+			return -EBADMSG;
+		s->p = open;
+		s->depth = 0;
+		s->out->len = out;
+		if (!perf_args(s, '(', ')') &&
+		    (s->p == s->end || (*s->p == '[' && s->end[-1] == ']'))) {
+			*ret_name_len = (size_t)(open - name);
+			return 0;
+		}
+	}
+	return -EBADMSG;
+}
+
+int method_name_split(const char *raw, size_t len, struct method_name_parts *ret_parts,
+		      struct outbuf *signature)
+{
+	struct signature s = {.p = raw, .end = raw + len, .out = signature};
+	struct method_name_parts parts;
+	size_t begin = signature->len;
+	int r;
+
+	perf_convention(&s);
+	r = perf_type(&s);
+	if (!r && signature_takes(&s, " [")) {
+		parts.assembly = s.p;
+		r = perf_skips(&s, "] ") ? 0 : -EBADMSG;
+		parts.assembly_len = (size_t)(s.p - parts.assembly) - strlen("] ");
+	} else {
+		r = -EBADMSG;
+	}
+	if (!r) {
+		parts.type = s.p;
+		r = perf_skips(&s, "::") ? 0 : -EBADMSG;
+		parts.type_len = (size_t)(s.p - parts.type) - strlen("::");
+	}
+	if (!r) {
+		parts.name = s.p;
+		outbuf_str(signature, "  ");
+		r = perf_find_args(&s, &parts.name_len);
+	}
+	if (!r)
+		r = signature->error;
+	if (r)
+		signature->len = begin;
+	else
+		*ret_parts = parts;
 	return r;
 }

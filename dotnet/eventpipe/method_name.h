@@ -23,6 +23,21 @@
 int method_name_signature(const char *signature, size_t len, const char *name, size_t name_len,
 			  struct outbuf *out);
 
+/* The parts of a raw name: texts in it, without NULs. */
+struct method_name_parts {
+	const char *assembly, *type, *name;
+	size_t assembly_len, type_len, name_len;
+};
+
+/*
+ * Takes a raw name apart, "instance void [A] N.T::M(string)[PreJIT]", into the fields of an event
+ * about the method. Appends the signature in an event's spelling to an in-memory buffer. It lacks
+ * the word that tells generic methods from others, which a raw name does not have. 0; -EBADMSG: not
+ * the name of a method, such as a stub's; signature->error. After an error signature is unchanged.
+ */
+int method_name_split(const char *raw, size_t len, struct method_name_parts *ret_parts,
+		      struct outbuf *signature);
+
 /* Flags of method events. */
 #define METHOD_DYNAMIC 0x1u
 #define METHOD_JITTED 0x8u /* otherwise precompiled */
