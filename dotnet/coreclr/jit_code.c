@@ -95,34 +95,11 @@ void clr_jit_code_free(struct clr_jit_code *j)
 	clr_barriers_free(&j->barriers);
 	hashmap_free(&j->bodies_by_start);
 	vec_free(&j->points);
+	vec_free(&j->images);
 	intern_free(&j->names);
 	clr_types_free(&j->types);
 	clr_modules_free(&j->modules);
 	free(j);
-}
-
-void clr_jit_code_stats(const struct clr_jit_code *j, struct clr_jit_code_stats *ret_stats)
-{
-	*ret_stats = j->stats;
-	ret_stats->bodies += j->stubs.len;
-	ret_stats->stubs += j->stubs.len;
-	ret_stats->modules = j->modules.modules.len;
-	ret_stats->modules_failed = clr_modules_failed(&j->modules);
-}
-
-void clr_jit_code_request_il(struct clr_jit_code *j)
-{
-	j->wants_il = true;
-}
-
-void clr_jit_code_compare_all(struct clr_jit_code *j)
-{
-	j->compares_all = true;
-}
-
-bool clr_jit_code_is_described(const struct clr_jit_code *j)
-{
-	return j->contract.described;
 }
 
 static struct clr_body *find_body(struct clr_jit_code *j, uint64_t start)
@@ -331,8 +308,11 @@ static int report_body(struct scan *s, const struct clr_candidate *c)
 		.is_stub = c->is_stub,
 		.name = intern_text(&j->names, name),
 		.name_len = intern_len(&j->names, name),
+		.method = c->method,
+		.is_dynamic = clr_jit_code_bodies_is_dynamic(j, c),
 	};
 
+	(void)clr_jit_code_bodies_method(j, c, &code.rid, &code.module);
 	return s->listener->code(s->listener->ctx, &code);
 }
 
@@ -575,6 +555,8 @@ int clr_jit_code_scan(struct clr_jit_code *j, const struct clr_jit_code_listener
 		stats->unread += ranges.unread;
 		r = read_heaps(&s, &ranges);
 	}
+	if (!r)
+		r = clr_jit_code_keep_images(j, &ranges);
 	if (!r && s.whole && j->contract.described)
 		r = clr_jit_code_stubs_scan(j, &ranges, maps, l);
 	clr_code_ranges_free(&ranges);

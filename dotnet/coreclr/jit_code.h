@@ -41,8 +41,9 @@ int clr_jit_code_new(const struct clr_io *io, const struct clr_anchors *anchors,
 void clr_jit_code_free(struct clr_jit_code *j);
 
 /*
- * A body of code as reported. Borrowed for the call. name: as in .NET's perf map, without tier and
- * without a generic method's own type arguments; NUL-terminated.
+ * A body of code as reported. Borrowed for the call, except name, which lives as long as the
+ * clr_jit_code. name: as in .NET's perf map, without tier and without a generic method's own type
+ * arguments; NUL-terminated.
  */
 struct clr_jit_code_body {
 	uint64_t start;
@@ -52,6 +53,11 @@ struct clr_jit_code_body {
 	uint32_t name_len;
 	/* NULL if unknown. Set only after clr_jit_code_request_il. Borrowed for the call. */
 	const struct clr_jit_code_il *il;
+	/* These identify a method in the process: addrs of its MethodDesc and Module, 0: unknown.
+	 */
+	uint64_t method, module;
+	uint32_t rid; /* row of its MethodDef; 0: none */
+	bool is_dynamic;
 };
 
 /* The IL offsets of a body. */
@@ -107,6 +113,19 @@ struct clr_jit_code_stats {
 	size_t modules, modules_failed;
 };
 void clr_jit_code_stats(const struct clr_jit_code *j, struct clr_jit_code_stats *ret_stats);
+
+/*
+ * The Module of the precompiled image whose range the last scan found at an address; 0: none. For
+ * code of a composite image, that of one of its assemblies.
+ */
+uint64_t clr_jit_code_image(const struct clr_jit_code *j, uint64_t addr);
+
+/*
+ * The path of a Module's file in the process's root; "": none, or unknown. Borrowed until the next
+ * scan. 0; -ENOMEM; errors of io.
+ */
+int clr_jit_code_module_path(struct clr_jit_code *j, uint64_t module, uint64_t until_ns,
+			     const char **ret_path);
 
 /*
  * Whether the runtime describes its own layout. Only then do scans find stubs outside code heaps.

@@ -1,6 +1,7 @@
 /*
  * Shared by the parts of jit_code: code heaps and the order of a scan (jit_code.c), headers and
- * sizes of code (jit_code_bodies.c), IL offsets (jit_code_il.c), stubs (jit_code_stubs.c).
+ * sizes of code (jit_code_bodies.c), IL offsets (jit_code_il.c), stubs (jit_code_stubs.c), settings
+ * and precompiled images (jit_code_facts.c).
  */
 #ifndef DOTNET_CORECLR_JIT_CODE_IMPL_H
 #define DOTNET_CORECLR_JIT_CODE_IMPL_H
@@ -99,7 +100,8 @@ struct clr_jit_code {
 	bool compares_all;     /* compare all movable bodies in each scan */
 	size_t recheck_at;     /* index into movable at which the next comparison begins */
 	bool wants_il;
-	VEC(struct il_point) points; /* of the code being reported */
+	VEC(struct il_point) points;       /* of the code being reported */
+	VEC(struct clr_code_range) images; /* precompiled; sorted by start */
 	struct intern names;
 	uint32_t named; /* number of names */
 	uint64_t name_bytes;
@@ -130,6 +132,9 @@ int clr_jit_code_il_decode(struct clr_jit_code *j, const struct clr_candidate *c
 /* The row of the candidate's method, and the addr of its module. 0; -ENOENT: none. */
 int clr_jit_code_bodies_method(struct clr_jit_code *j, const struct clr_candidate *c,
 			       uint32_t *ret_rid, uint64_t *ret_module);
+
+/* Keeps the ranges of precompiled images. 0 or -ENOMEM. */
+int clr_jit_code_keep_images(struct clr_jit_code *j, const struct clr_code_ranges *ranges);
 
 /*
  * Reports new and vanished ranges of stubs. maps: text of /proc/PID/maps, or NULL. It must be older

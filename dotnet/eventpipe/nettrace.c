@@ -56,6 +56,11 @@ uint64_t nettrace_whole(const struct nettrace *n)
 	return n->stream_at + n->taken - n->end_bytes;
 }
 
+uint32_t nettrace_last_kind_id(const struct nettrace *n)
+{
+	return n->last_kind_id;
+}
+
 struct nettrace_stats nettrace_stats(const struct nettrace *n)
 {
 	return n->stats;
@@ -144,6 +149,8 @@ static int kind_keep(struct nettrace *n, struct nettrace_kind_parts *parts)
 	kind.fields = copy;
 	kind.nfields = parts->fields.v.len;
 	kind.number = n->nkinds++;
+	if (kind.metadata_id > n->last_kind_id)
+		n->last_kind_id = kind.metadata_id;
 	return vec_push(&n->kinds, kind);
 }
 

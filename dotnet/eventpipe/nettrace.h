@@ -106,6 +106,9 @@ bool nettrace_ended(const struct nettrace *n);
  */
 uint64_t nettrace_whole(const struct nettrace *n);
 
+/* The largest metadata_id of a kind that the stream has described; 0: none. */
+uint32_t nettrace_last_kind_id(const struct nettrace *n);
+
 struct nettrace_stats nettrace_stats(const struct nettrace *n);
 
 #endif

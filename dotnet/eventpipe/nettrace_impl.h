@@ -40,6 +40,7 @@ struct nettrace {
 	struct nettrace_trace trace;
 	struct arena text; /* names and fields of the kinds */
 	VEC(struct nettrace_kind) kinds;
+	uint32_t last_kind_id;
 	uint32_t nkinds; /* with those that version 6 has removed */
 	struct hashmap kind_by_id;
 	struct nettrace_rows stacks, labels;

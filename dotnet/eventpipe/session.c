@@ -176,6 +176,11 @@ struct parse_error session_damage(const struct session *s)
 	return s->damage;
 }
 
+uint32_t session_last_kind_id(const struct session *s)
+{
+	return nettrace_last_kind_id(s->trace);
+}
+
 uint64_t session_whole_bytes(const struct session *s)
 {
 	return nettrace_whole(s->trace);

@@ -98,6 +98,9 @@ uint64_t session_received(const struct session *s);
 /* The first damage of a stream that is copied; code 0: none. */
 struct parse_error session_damage(const struct session *s);
 
+/* As nettrace_last_kind_id. */
+uint32_t session_last_kind_id(const struct session *s);
+
 /* Bytes of the stream up to the end of its last whole object: see nettrace_whole. */
 uint64_t session_whole_bytes(const struct session *s);
 

@@ -221,7 +221,7 @@ static void run(void *ctx)
 	if (b->session && !session_is_whole(b->session) && !session_damage(b->session).code)
 		(void)trace_file_mend(&b->file,
 				      b->file.error ? b->whole : session_whole_bytes(b->session),
-				      b->version);
+				      b->version, NULL);
 	r = trace_file_close(&b->file);
 	if (r && !b->error.code)
 		fail(b, r, "its file cannot be written");

@@ -5,8 +5,10 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/remedy.h"
+#include "container/access.h"
 #include "container/dotnet_process.h"
 #include "profcpu/jit/collectible.h"
+#include "profcpu/trace/names.h"
 #include "profcpu/trace/port_report.h"
 #include "profcpu/trace/target.h"
 #include "profcpu/trace/trace_file.h"
@@ -27,6 +29,9 @@
 #define TRACE_STOP_BYTES (UINT64_C(1) << 30) /* it has far fewer */
 #define TRACE_GIVE_UP_NS (2 * NS_PER_S)
 #define TRACE_PATH_BYTES 128
+#define TRACE_NAMELESS_PART 200 /* more than one address in this many without a name is told */
+#define TRACE_NAMES_NS (5 * NS_PER_S) /* of one step */
+#define TRACE_WHY_BYTES (JIT_COLLECTIBLE_BYTES + 256)
 
 enum trace_end {
 	TRACE_GOES_ON,
@@ -45,7 +50,8 @@ struct trace {
 	struct trace_file file;
 	char path[TRACE_PATH_BYTES];
 	struct nettrace_trace head;
-	bool stopped_by_event, rundown;
+	struct trace_names *names; /* NULL: the runtime lists its methods, or nobody */
+	bool stopped_by_event, rundown, named;
 	uint64_t begin_ns, whole; /* whole: of the file, when its first write failed */
 	struct progress progress;
 	enum trace_end end;
@@ -64,6 +70,8 @@ static int trace_take_event(void *ctx, const struct nettrace_event *event)
 {
 	struct trace *t = ctx;
 
+	if (t->names)
+		trace_names_take(t->names, event, t->head.pointer_bytes);
 	if (!t->stopped_by_event && t->options->stop->provider)
 		t->stopped_by_event =
 			stop_event_matches(t->options->stop, event, t->head.pointer_bytes);
@@ -101,24 +109,28 @@ static int no_method(void *ctx, const struct rundown_method *method)
 	return 0;
 }
 
+/* Whether nothing can be known of the program, because it has not started yet. */
+static bool trace_is_before_start(const struct trace *t, uint64_t until_ns)
+{
+	const char *file;
+
+	return t->options->argv ||
+	       (t->target.suspended &&
+		dotnet_loader_file(t->target.port.pid, until_ns, &file) == -ENODATA);
+}
+
 /*
  * Whether a list of methods could crash the process, because it unloads assemblies. what: why; "":
- * it could not. Nothing is known of a program before its start. 0; errors of jit_collectible.
+ * it could not. 0; errors of jit_collectible.
  */
-static int trace_check_rundown(const struct trace *t, char *what, size_t cap,
+static int trace_check_rundown(const struct trace *t, uint64_t until_ns, char *what, size_t cap,
 			       struct port_error *err)
 {
 	const struct rundown_listener listener = {.method = no_method};
 	const struct port *port = &t->target.port;
-	uint64_t until_ns = clock_monotonic_ns() + TRACE_LIMIT_NS;
 	struct rundown *rundown = NULL;
-	const char *file;
 
 	*what = 0;
-	/* It answers no further session before its start. */
-	if (t->options->argv ||
-	    (t->target.suspended && dotnet_loader_file(port->pid, until_ns, &file) == -ENODATA))
-		return 0;
 	*err = (struct port_error){.code = -ENOMEM, .what = "its assemblies cannot be listed"};
 	int r = rundown_new(port->opener, port->pid, &listener, &rundown);
 
@@ -133,25 +145,57 @@ static int trace_check_rundown(const struct trace *t, char *what, size_t cap,
 	return r;
 }
 
-/* Chooses the keywords of the rundown. 0; errors of jit_collectible. */
-static int trace_choose_rundown(const struct trace *t, uint64_t *ret_keywords,
-				struct port_error *err)
+/* Why the memory of the process cannot be read, to end a sentence. */
+static void trace_explain_memory(pid_t pid, int error, const struct parse_error *err, char *why)
+{
+	struct access_denial denial;
+	char denied[ACCESS_TEXT_BYTES];
+
+	snprintf(why, TRACE_WHY_BYTES, "%s", err->what ? err->what : strerror(-error));
+	if ((error != -EPERM && error != -EACCES) || access_probe(pid, &denial))
+		return;
+	access_text(&denial, denied, sizeof(denied));
+	snprintf(why, TRACE_WHY_BYTES, "its memory cannot be read: %s%s", denied,
+		 remedy_for(error));
+}
+
+/*
+ * Chooses who names the methods: we, from the memory of the process; or else the runtime, with
+ * these keywords; or nobody. 0; errors of jit_collectible.
+ */
+static int trace_choose_names(struct trace *t, uint64_t *ret_keywords, struct port_error *err)
 {
 	const struct trace_options *o = t->options;
-	char what[JIT_COLLECTIBLE_BYTES];
+	const struct port *port = &t->target.port;
+	uint64_t until_ns = clock_monotonic_ns() + TRACE_LIMIT_NS;
+	char what[JIT_COLLECTIBLE_BYTES], why[TRACE_WHY_BYTES];
+	struct parse_error unread = {0};
 
 	*ret_keywords = o->rundown == TRACE_RUNDOWN_OFF ? 0 : o->rundown_keywords;
-	if (o->rundown != TRACE_RUNDOWN_AUTO)
+	if (o->rundown != TRACE_RUNDOWN_AUTO || trace_is_before_start(t, until_ns))
 		return 0;
-	int r = trace_check_rundown(t, what, sizeof(what), err);
+	int r = trace_names_new(port->opener, port->pid, until_ns, &t->names, &unread);
 
+	if (!r) {
+		*ret_keywords = 0;
+		return 0;
+	}
+	trace_explain_memory(port->pid, r, &unread, why);
+	r = trace_check_rundown(t, until_ns, what, sizeof(what), err);
 	if (r || !*what)
 		return r;
 	*ret_keywords = 0;
-	log_warn("the trace has no names of methods: %s, and listing its methods could crash it "
-		 "then; --rundown on lists them in any case",
-		 what);
+	log_warn("the trace has no names of methods: %s; %s, and listing its methods could crash "
+		 "it then; --rundown on lists them in any case",
+		 why, what);
 	return 0;
+}
+
+/* Names what the trace has so far. It is not named later if the process has ended. */
+static void trace_name(struct trace *t, bool last)
+{
+	if (t->names && !session_damage(t->session).code && (last || trace_names_is_due(t->names)))
+		(void)trace_names_step(t->names, clock_monotonic_ns() + TRACE_NAMES_NS, last);
 }
 
 static int trace_begin(struct trace *t)
@@ -167,7 +211,7 @@ static int trace_begin(struct trace *t)
 					  .waits = o->waits};
 	const char *path = o->out ? o->out : trace_default_path(t);
 	struct port_error err = {0};
-	int r = trace_choose_rundown(t, &request.rundown, &err);
+	int r = trace_choose_names(t, &request.rundown, &err);
 
 	if (r) {
 		port_report(&t->target.port, &err);
@@ -224,6 +268,8 @@ static int trace_step(struct trace *t, uint64_t until_ns, int *ret_signal)
 	r = session_read(t->session, TRACE_READ_BYTES, &err);
 	if (r && r != -ENODATA)
 		log_error("the events cannot be read: %s", err.what);
+	if (!r)
+		trace_name(t, false);
 	return r;
 }
 
@@ -320,6 +366,27 @@ static int trace_report_file(const struct trace *t, int error)
 	return error;
 }
 
+/* Reports the names that are missing or may be wrong. Code may end before it can be read. */
+static void trace_report_names(const struct trace *t)
+{
+	struct trace_names_stats stats = trace_names_stats(t->names);
+
+	if (stats.nameless > stats.addresses / TRACE_NAMELESS_PART)
+		log_warn("%zu of %zu addresses in stacks have no name%s; --rundown on makes the "
+			 "runtime list its methods",
+			 stats.nameless, stats.addresses,
+			 t->end == TRACE_END_PROCESS
+				 ? ", because the process ended before they could be looked up"
+				 : "");
+	if (stats.left_out)
+		log_warn("%zu addresses or methods got no names, because the trace has too many",
+			 stats.left_out);
+	if (stats.replaced)
+		log_warn("%zu methods were freed, and others took their places: samples of the "
+			 "former have the names of the latter",
+			 stats.replaced);
+}
+
 /* Reports what the trace lacks. */
 static void trace_report(const struct trace *t, bool written)
 {
@@ -336,6 +403,8 @@ static void trace_report(const struct trace *t, bool written)
 		log_warn("the runtime dropped %llu events; record fewer events, or with a larger "
 			 "--buffersize",
 			 (unsigned long long)stats.lost);
+	if (t->named)
+		trace_report_names(t);
 	if (t->options->stop->field_missing)
 		log_warn("--stopping-event-payload-filter names a field that the event lacks");
 	if (t->options->quiet)
@@ -348,18 +417,43 @@ static void trace_report(const struct trace *t, bool written)
 			 (double)t->file.bytes / 1e6, s);
 }
 
+/* Adds the names of methods to the file. 0; -errno of the file. */
+static int trace_write_names(struct trace *t, uint64_t whole)
+{
+	struct outbuf out = outbuf_to(-1);
+	int r = 0;
+
+	if (!t->names || !t->head.version || session_damage(t->session).code)
+		return 0;
+	trace_show(t, "naming methods:");
+	trace_name(t, true);
+	if (trace_names_write(t->names, &t->head, whole, session_last_kind_id(t->session), &out)) {
+		log_error("the trace has no names of methods: %s",
+			  out.error == -ENOMEM ? "out of memory" : "its format is too old");
+	} else {
+		r = trace_file_mend(&t->file, whole, t->head.version, &out);
+		t->named = !r;
+	}
+	outbuf_close(&out);
+	return r;
+}
+
 static int trace_finish(struct trace *t)
 {
 	bool stop = t->end != TRACE_END_PROCESS;
 	int r = stop ? trace_stop(t) : trace_check_ended(t);
 	int failed = t->file.error, mended = 0;
+	uint64_t whole = failed ? t->whole : session_whole_bytes(t->session);
 
+	if (!failed)
+		mended = trace_write_names(t, whole);
 	progress_close(&t->progress);
-	if (failed)
-		mended = trace_file_mend(&t->file, t->whole, t->head.version);
-	else if (!session_is_whole(t->session) && !session_damage(t->session).code)
-		mended =
-			trace_file_mend(&t->file, session_whole_bytes(t->session), t->head.version);
+	if (failed || mended ||
+	    (!session_is_whole(t->session) && !session_damage(t->session).code && !t->named)) {
+		int cut = trace_file_mend(&t->file, whole, t->head.version, NULL);
+
+		mended = mended ? mended : cut;
+	}
 	int closed = trace_file_close(&t->file);
 
 	failed = failed ? failed : mended ? mended : closed;
@@ -462,6 +556,7 @@ int trace_run(const struct trace_options *options)
 		status = trace_end_command(t, trace_run_begun(t));
 	progress_close(&t->progress);
 	session_free(t->session);
+	trace_names_free(t->names);
 	trace_target_release(&t->target);
 	record_watch_free(&t->watch);
 	free(t);

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/replace.h"
+#include "dotnet/eventpipe/nettrace_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,28 +46,66 @@ int trace_file_create_in(struct trace_file *f, int dir_fd, const char *name)
 	return file_create(dir_fd, name, O_WRONLY, REPLACE_PRIVATE, &f->fd);
 }
 
+static void file_write(struct trace_file *f, const void *data, size_t len)
+{
+	if (!f->error && len)
+		f->error = file_write_all(f->fd, data, len);
+	if (!f->error)
+		f->bytes += len;
+}
+
+/*
+ * How many of the last bytes may be the end of the stream: the tag 1, or in version 6 four zeros.
+ * Behind other objects is a tag 6, so they are not delayed.
+ */
+static size_t file_count_held(const unsigned char *data, size_t len)
+{
+	size_t n = 0;
+
+	if (len && data[len - 1] == NETTRACE_TAG_NULL)
+		return 1;
+	while (n < len && n < 4 && !data[len - 1 - n])
+		n++;
+	return n;
+}
+
 int trace_file_take(void *file, const void *data, size_t len)
 {
 	struct trace_file *f = file;
 
-	if (!f->error)
-		f->error = file_write_all(f->fd, data, len);
-	if (!f->error)
-		f->bytes += len;
+	if (f->special && len) {
+		const unsigned char *bytes = data;
+		size_t hold = file_count_held(bytes, len), room = sizeof(f->held);
+		/* Zeros may come in several pieces. */
+		size_t stay = hold == len && hold + f->nheld <= room && !bytes[0] ? f->nheld : 0;
+
+		file_write(f, f->held, f->nheld - stay);
+		file_write(f, data, len - hold);
+		memcpy(f->held + stay, bytes + len - hold, hold);
+		f->nheld = stay + hold;
+		return 0;
+	}
+	file_write(f, data, len);
 	return 0;
 }
 
-int trace_file_mend(struct trace_file *f, uint64_t whole, unsigned version)
+int trace_file_mend(struct trace_file *f, uint64_t whole, unsigned version,
+		    const struct outbuf *more)
 {
 	/* The end of the list of objects, and the header of an empty block of the kind "end". */
-	static const unsigned char end_v3[] = {1}, end_v6[4] = {0};
-	const void *end = version < 6 ? end_v3 : end_v6;
-	size_t len = version < 6 ? sizeof(end_v3) : sizeof(end_v6);
+	static const unsigned char end_v3[] = {NETTRACE_TAG_NULL}, end_v6[4] = {0};
+	const void *end = more ? (const void *)more->data : version < 6 ? end_v3 : end_v6;
+	size_t len = more ? more->len : version < 6 ? sizeof(end_v3) : sizeof(end_v6);
 
-	if (!version || whole > f->bytes)
+	if (!version || whole > f->bytes + f->nheld)
 		return 0; /* not a stream */
 	if (f->special) {
-		return whole == f->bytes && !f->error ? file_write_all(f->fd, end, len) : 0;
+		if (whole < f->bytes || f->error)
+			return 0;
+		file_write(f, f->held, (size_t)(whole - f->bytes));
+		f->nheld = 0;
+		file_write(f, end, len);
+		return f->error;
 	}
 	if (ftruncate(f->fd, (off_t)whole))
 		return -errno;
@@ -82,6 +121,7 @@ int trace_file_close(struct trace_file *f)
 {
 	if (f->fd < 0)
 		return f->error;
+	file_write(f, f->held, f->nheld);
 	if (f->fd != STDOUT_FILENO && close(f->fd) && !f->error)
 		f->error = -errno;
 	if (!f->special && !f->bytes)

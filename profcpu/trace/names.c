@@ -1,0 +1,513 @@
+#include "profcpu/trace/names.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/hashmap.h"
+#include "base/intern.h"
+#include "base/path.h"
+#include "base/vec.h"
+#include "dotnet/coreclr/runtime.h"
+#include "dotnet/eventpipe/method_events.h"
+#include "dotnet/eventpipe/session.h"
+#include "symbols/live_images.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMES_STEP_NS NS_PER_S
+#define NAMES_STEP_PART 50 /* of the time goes to steps, at most */
+/* Stacks and addresses that make a step due early. */
+#define NAMES_STACKS_MAX ((size_t)1 << 18)
+#define NAMES_ADDRESSES_DUE (TRACE_NAMES_ADDRESSES_MAX / 4)
+#define NAMES_LISTED_MAX ((size_t)1 << 20)
+#define NAMES_FLAGS_PRECOMPILED 0x100 /* as the runtime sets them: the tier "optimized" */
+#define NAMES_TOKEN 0x06000000
+
+/* Events of both providers that tell the place of a method. */
+#define NAMES_METHOD_LOAD 143
+#define NAMES_METHOD_END 144 /* of the rundown */
+
+/* JIT-compiled code that the process has, or had until the last scan. */
+struct names_body {
+	uint64_t start, method, module;
+	const char *name;
+	uint32_t bytes, len, rid;
+	uint32_t gone_in; /* scan that missed it; 0: it is there */
+	bool is_dynamic;
+};
+
+struct trace_names {
+	struct clr_jit_code *jit;
+	struct live_images *images;
+	uint32_t step; /* number of the present step, from 1 */
+	uint64_t next_ns;
+	/* Since the last step. */
+	struct hashmap stacks; /* hashes */
+	struct hashmap seen;   /* addresses */
+	VEC(uint64_t) fresh;   /* the same */
+	VEC(uint64_t) retry;   /* fresh ones of the last step without a name */
+	struct hashmap listed; /* starts of methods that the stream names itself */
+	VEC(struct names_body) bodies;
+	struct hashmap body_at; /* start -> index of the latest body */
+	VEC(struct method_event)
+	methods;                  /* that are written, in the order in which they were found */
+	struct hashmap method_at; /* start -> index of the latest method */
+	struct intern paths;
+	struct trace_names_stats stats;
+};
+
+int trace_names_new(struct opener *opener, pid_t pid, uint64_t until_ns,
+		    struct trace_names **ret_names, struct parse_error *err)
+{
+	struct trace_names *n = calloc(1, sizeof(*n));
+	int r = n ? live_images_new(opener, pid, &n->images) : -ENOMEM;
+
+	if (r)
+		parse_fail(err, r, "out of memory", 0);
+	else
+		r = clr_runtime_open(pid, until_ns, &n->jit, err);
+	/* So files of its root can be opened after its end. What fails is missed later. */
+	if (!r)
+		(void)opener_pin(opener, pid);
+	if (r)
+		trace_names_free(n);
+	else
+		*ret_names = n;
+	return r;
+}
+
+void trace_names_free(struct trace_names *n)
+{
+	if (!n)
+		return;
+	clr_jit_code_free(n->jit);
+	live_images_free(n->images);
+	hashmap_free(&n->stacks);
+	hashmap_free(&n->seen);
+	vec_free(&n->fresh);
+	vec_free(&n->retry);
+	hashmap_free(&n->listed);
+	vec_free(&n->bodies);
+	hashmap_free(&n->body_at);
+	vec_free(&n->methods);
+	hashmap_free(&n->method_at);
+	intern_free(&n->paths);
+	free(n);
+}
+
+/* Whether a key is new in a map. */
+static bool names_is_new(struct hashmap *map, uint64_t key)
+{
+	uint32_t *value;
+	int is_new = 0;
+
+	return !hashmap_entry(map, key, 0, &value, &is_new) && is_new;
+}
+
+/* Notes the code that an event names. */
+static void names_take_listed(struct trace_names *n, const struct nettrace_event *event)
+{
+	bool of_rundown = !strcmp(event->kind->provider, PROVIDER_RUNDOWN);
+	struct reader r = reader_of(event->blob.payload, event->blob.payload_len);
+
+	if (event->kind->event_id != NAMES_METHOD_LOAD &&
+	    !(of_rundown && event->kind->event_id == NAMES_METHOD_END))
+		return;
+	if (!of_rundown && strcmp(event->kind->provider, PROVIDER_RUNTIME) != 0)
+		return;
+	reader_skip(&r, 2 * sizeof(uint64_t)); /* ids of the method and its module */
+	uint64_t start = reader_u64(&r);
+
+	if (!r.failed && n->listed.len < NAMES_LISTED_MAX)
+		(void)names_is_new(&n->listed, start);
+}
+
+void trace_names_take(struct trace_names *n, const struct nettrace_event *event,
+		      uint32_t pointer_bytes)
+{
+	uint64_t addr = 0;
+
+	names_take_listed(n, event);
+	if (!event->stack || n->stacks.len >= NAMES_STACKS_MAX ||
+	    !names_is_new(&n->stacks, hash_bytes(event->stack, event->stack_bytes)))
+		return;
+	for (size_t at = 0; at + pointer_bytes <= event->stack_bytes; at += pointer_bytes) {
+		memcpy(&addr, event->stack + at, pointer_bytes);
+		/* A return address may be behind its method. */
+		addr -= at != 0;
+		if (hashmap_get(&n->seen, addr))
+			continue;
+		if (n->fresh.len >= TRACE_NAMES_ADDRESSES_MAX || vec_push(&n->fresh, addr))
+			n->stats.left_out++;
+		else
+			(void)names_is_new(&n->seen, addr);
+	}
+}
+
+bool trace_names_is_due(const struct trace_names *n)
+{
+	return n->stacks.len >= NAMES_STACKS_MAX || n->fresh.len >= NAMES_ADDRESSES_DUE ||
+	       clock_monotonic_ns() >= n->next_ns;
+}
+
+static int names_take_body(void *ctx, const struct clr_jit_code_body *code)
+{
+	struct trace_names *n = ctx;
+	const struct names_body body = {.start = code->start,
+					.method = code->method,
+					.module = code->module,
+					.name = code->name,
+					.bytes = code->bytes,
+					.len = code->name_len,
+					.rid = code->rid,
+					.is_dynamic = code->is_dynamic};
+	uint32_t *index;
+	int is_new, r = vec_reserve(&n->bodies, 1) ? -ENOMEM : 0;
+
+	if (code->is_stub)
+		return 0;
+	if (!r)
+		r = hashmap_entry(&n->body_at, code->start, (uint32_t)n->bodies.len, &index,
+				  &is_new);
+	if (!r)
+		n->bodies.v[*index] = body;
+	if (!r && is_new)
+		n->bodies.len++;
+	return r;
+}
+
+static int names_take_gone(void *ctx, uint64_t start, uint64_t seen_ns)
+{
+	struct trace_names *n = ctx;
+	const uint32_t *index = hashmap_get(&n->body_at, start);
+
+	(void)seen_ns;
+	if (index)
+		n->bodies.v[*index].gone_in = n->step;
+	return 0;
+}
+
+/* Adds a method to those that are written, or replaces an earlier one at its place. */
+static int names_add(struct trace_names *n, const struct method_event *method)
+{
+	uint32_t *index;
+	int is_new, r;
+
+	if (n->methods.len >= TRACE_NAMES_METHODS_MAX) {
+		n->stats.left_out++;
+		return 0;
+	}
+	r = vec_reserve(&n->methods, 1) ? -ENOMEM
+					: hashmap_entry(&n->method_at, method->start,
+							(uint32_t)n->methods.len, &index, &is_new);
+	if (r)
+		return r;
+	struct method_event *old = is_new ? NULL : &n->methods.v[*index];
+
+	if (old && old->bytes == method->bytes && old->len == method->len &&
+	    !memcmp(old->name, method->name, method->len))
+		return 0;
+	/* The replaced one stays in the list, until names_drop_replaced. */
+	*index = (uint32_t)n->methods.len;
+	n->methods.v[n->methods.len++] = *method;
+	return 0;
+}
+
+static int names_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The first fresh address from addr on. */
+static size_t names_find_fresh(const struct trace_names *n, uint64_t addr)
+{
+	size_t low = 0, high = n->fresh.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (n->fresh.v[middle] < addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Where the file of a module is, which must be known before the process ends. */
+static int names_path(struct trace_names *n, uint64_t module, uint64_t until_ns,
+		      const char **ret_path)
+{
+	const char *path = NULL;
+	uint32_t id;
+	int r = module ? clr_jit_code_module_path(n->jit, module, until_ns, &path) : 0;
+
+	/* Its name is enough. */
+	if (r == -ENOMEM || r || !path || !*path)
+		return r == -ENOMEM ? r : 0;
+	r = intern_str(&n->paths, path, &id);
+	if (!r)
+		*ret_path = intern_text(&n->paths, id);
+	return r;
+}
+
+/* Names fresh addresses in a body; those of others stay. */
+static int names_match_body(struct trace_names *n, const struct names_body *body,
+			    unsigned char *named, uint64_t until_ns)
+{
+	size_t first = names_find_fresh(n, body->start), i = first;
+	struct method_event method = {
+		.start = body->start,
+		.bytes = body->bytes,
+		.flags = METHOD_JITTED | (body->is_dynamic ? METHOD_DYNAMIC : 0),
+		.token = body->rid ? NAMES_TOKEN | body->rid : 0,
+		.id = body->method,
+		.module = body->module,
+		.name = body->name,
+		.len = body->len,
+	};
+
+	for (; i < n->fresh.len && n->fresh.v[i] - body->start < body->bytes; i++)
+		named[i] = 1;
+	if (i == first)
+		return 0;
+	int r = names_path(n, body->module, until_ns, &method.path);
+
+	return r ? r : names_add(n, &method);
+}
+
+/* Names fresh addresses in JIT-compiled code: that which is gone now only if no other is there. */
+static int names_match_bodies(struct trace_names *n, unsigned char *named, uint64_t until_ns)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n->bodies.len && !r; i++)
+		if (!n->bodies.v[i].gone_in)
+			r = names_match_body(n, &n->bodies.v[i], named, until_ns);
+	for (size_t i = 0; i < n->bodies.len && !r; i++) {
+		const struct names_body *body = &n->bodies.v[i];
+		size_t at = body->gone_in == n->step ? names_find_fresh(n, body->start) : SIZE_MAX;
+
+		if (at < n->fresh.len && !named[at])
+			r = names_match_body(n, body, named, until_ns);
+	}
+	return r;
+}
+
+/* Whether a file has the name of its assembly, as nearly all have. */
+static bool names_is_own(const char *path, const char *name, size_t len)
+{
+	const char *base = path_base(path), *dot = strrchr(base, '.');
+	size_t n = dot ? (size_t)(dot - base) : strlen(base);
+	struct outbuf signature = outbuf_to(-1);
+	struct method_name_parts parts;
+	bool own = !method_name_split(name, len, &parts, &signature) && parts.assembly_len == n &&
+		   !memcmp(parts.assembly, base, n);
+
+	outbuf_close(&signature);
+	return own;
+}
+
+/* Names an address in precompiled code. */
+static int names_match_image(struct trace_names *n, uint64_t addr, bool *ret_named)
+{
+	struct live_symbol symbol;
+	int r = live_images_find(n->images, addr, &symbol);
+
+	*ret_named = !r && symbol.source == SYMBOL_R2R;
+	if (!*ret_named)
+		return r == -ENOMEM ? r : 0;
+	struct method_event method = {.start = symbol.start,
+				      .bytes = (uint32_t)(symbol.end - symbol.start),
+				      .flags = NAMES_FLAGS_PRECOMPILED,
+				      .name = symbol.name,
+				      .len = symbol.name_len};
+
+	/* Code of an image may be that of a method of another assembly. */
+	if (names_is_own(symbol.path, symbol.name, symbol.name_len)) {
+		method.module = clr_jit_code_image(n->jit, addr);
+		method.path = symbol.path;
+	}
+	return names_add(n, &method);
+}
+
+static int names_match_images(struct trace_names *n, unsigned char *named, uint64_t until_ns)
+{
+	bool found;
+	int r = 0;
+
+	for (size_t i = 0; i < n->fresh.len && !r; i++) {
+		if (named[i])
+			continue;
+		r = clock_monotonic_ns() >= until_ns ? -ETIMEDOUT
+						     : names_match_image(n, n->fresh.v[i], &found);
+		named[i] = !r && found;
+	}
+	return r;
+}
+
+/* Names all fresh addresses, with the maps of the process as they were read last. */
+static int names_match(struct trace_names *n, unsigned char *named, uint64_t until_ns)
+{
+	int r = names_match_bodies(n, named, until_ns);
+
+	if (!r)
+		r = names_match_images(n, named, until_ns);
+	/* A file may have been mapped since. */
+	if (!r && memchr(named, 0, n->fresh.len) && !live_images_read_maps(n->images))
+		r = names_match_images(n, named, until_ns);
+	return r;
+}
+
+/* Adds the nameless addresses of the last step, and sorts all. They were found or not in `named`.
+ */
+static int names_begin(struct trace_names *n, unsigned char **ret_named)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n->retry.len; i++)
+		if (vec_push(&n->fresh, n->retry.v[i]))
+			return -ENOMEM;
+	if (n->fresh.len)
+		qsort(n->fresh.v, n->fresh.len, sizeof(*n->fresh.v), names_order);
+	for (size_t i = 0; i < n->fresh.len; i++)
+		if (!i || n->fresh.v[i] != n->fresh.v[i - 1])
+			n->fresh.v[kept++] = n->fresh.v[i];
+	n->fresh.len = kept;
+	*ret_named = calloc(kept + 1, 1);
+	return *ret_named ? 0 : -ENOMEM;
+}
+
+/*
+ * Begins a new interval. Addresses without a name are tried once more, because code may be newer
+ * than the scan. Without memory for that they stay nameless.
+ */
+static void names_end(struct trace_names *n, const unsigned char *named, bool last)
+{
+	size_t old = 0, ntries = n->retry.len, nameless = 0;
+
+	for (size_t i = 0; i < n->fresh.len; i++) {
+		uint64_t addr = n->fresh.v[i];
+
+		while (old < ntries && n->retry.v[old] < addr)
+			old++;
+		bool again = old < ntries && n->retry.v[old] == addr;
+
+		n->stats.addresses += !again;
+		if (named[i])
+			continue;
+		if (again || last)
+			n->stats.nameless++;
+		if (!again)
+			n->fresh.v[nameless++] = addr;
+	}
+	n->retry.len = 0;
+	n->fresh.len = nameless;
+	for (size_t i = 0; i < nameless && !last; i++)
+		if (vec_push(&n->retry, n->fresh.v[i]))
+			n->stats.nameless++;
+	n->fresh.len = 0;
+	hashmap_free(&n->seen);
+	hashmap_free(&n->stacks);
+}
+
+int trace_names_step(struct trace_names *n, uint64_t until_ns, bool last)
+{
+	const struct clr_jit_code_listener listener = {names_take_body, names_take_gone, n};
+	AUTO_FREE unsigned char *named = NULL;
+	uint64_t begin_ns = clock_monotonic_ns();
+
+	n->step++;
+	if (last)
+		clr_jit_code_compare_all(n->jit);
+	int scanned = clr_jit_code_scan(n->jit, &listener, until_ns);
+	int r = names_begin(n, &named);
+
+	/* The code that is known has names also when the scan could not find more. */
+	if (!r)
+		r = names_match(n, named, until_ns);
+	if (named)
+		names_end(n, named, last);
+	uint64_t end_ns = clock_monotonic_ns(), took_ns = end_ns - begin_ns;
+
+	n->stats.step_ns += took_ns;
+	n->next_ns = end_ns + (took_ns * NAMES_STEP_PART > NAMES_STEP_NS ? took_ns * NAMES_STEP_PART
+									 : NAMES_STEP_NS);
+	return scanned ? scanned : r;
+}
+
+struct trace_names_stats trace_names_stats(const struct trace_names *n)
+{
+	return n->stats;
+}
+
+/* Orders indexes of methods by their starts. The latest of one start comes last. */
+static int names_method_order(const void *a, const void *b, void *names)
+{
+	const struct trace_names *n = names;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	const struct method_event *m = &n->methods.v[x], *o = &n->methods.v[y];
+
+	if (m->start != o->start)
+		return m->start < o->start ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Chooses the methods that are written. Of several at one place only the last one, as runtimes list
+ * only that. order: indexes, in the order of starts; the chosen ones come first.
+ */
+static size_t names_choose(struct trace_names *n, uint32_t *order)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n->methods.len; i++)
+		order[i] = (uint32_t)i;
+	if (n->methods.len)
+		qsort_r(order, n->methods.len, sizeof(*order), names_method_order, n);
+	for (size_t i = 0; i < n->methods.len; i++) {
+		const struct method_event *m = &n->methods.v[order[i]];
+		bool newest = true;
+
+		while (kept && newest) {
+			const struct method_event *before = &n->methods.v[order[kept - 1]];
+
+			if (m->start - before->start >= before->bytes)
+				break;
+			n->stats.replaced++;
+			newest = order[i] > order[kept - 1];
+			kept -= newest;
+		}
+		if (newest)
+			order[kept++] = order[i];
+	}
+	return kept;
+}
+
+int trace_names_write(struct trace_names *n, const struct nettrace_trace *trace, uint64_t whole,
+		      uint32_t last_kind_id, struct outbuf *out)
+{
+	AUTO_FREE uint32_t *order = calloc(n->methods.len + 1, sizeof(*order));
+	AUTO_FREE struct method_event *chosen = calloc(n->methods.len + 1, sizeof(*chosen));
+	struct nettrace_writer w = nettrace_writer_to(out, trace->version < 6 ? 4 : 6, whole);
+	size_t kept = 0;
+
+	if (trace->version < 4 || last_kind_id > INT32_MAX - METHOD_EVENTS_KINDS)
+		return -EBADMSG;
+	if (!order || !chosen)
+		return -ENOMEM;
+	size_t all = names_choose(n, order);
+
+	for (size_t i = 0; i < all; i++)
+		if (!hashmap_get(&n->listed, n->methods.v[order[i]].start))
+			chosen[kept++] = n->methods.v[order[i]];
+	int r = method_events_write(&w, trace, last_kind_id + 1, clock_monotonic_ns(), chosen, kept,
+				    &n->stats.written);
+
+	nettrace_writer_end(&w);
+	return r ? r : out->error;
+}
