@@ -313,6 +313,7 @@ static int report_body(struct scan *s, const struct clr_candidate *c)
 	};
 
 	(void)clr_jit_code_bodies_method(j, c, &code.rid, &code.module);
+	code.module = clr_jit_code_bodies_module(j, c);
 	return s->listener->code(s->listener->ctx, &code);
 }
 

@@ -121,8 +121,8 @@ void clr_jit_code_stats(const struct clr_jit_code *j, struct clr_jit_code_stats 
 uint64_t clr_jit_code_image(const struct clr_jit_code *j, uint64_t addr);
 
 /*
- * The path of a Module's file in the process's root; "": none, or unknown. Borrowed until the next
- * scan. 0; -ENOMEM; errors of io.
+ * The path of a Module's file in the process's root; "": none. Borrowed until the next scan. 0;
+ * -ENOENT: unknown, as for each file before .NET 10; -ENOMEM; errors of io.
  */
 int clr_jit_code_module_path(struct clr_jit_code *j, uint64_t module, uint64_t until_ns,
 			     const char **ret_path);

@@ -467,6 +467,13 @@ int clr_jit_code_bodies_method(struct clr_jit_code *j, const struct clr_candidat
 	return 0;
 }
 
+uint64_t clr_jit_code_bodies_module(const struct clr_jit_code *j, const struct clr_candidate *c)
+{
+	const struct clr_type *type = c->is_stub ? NULL : clr_types_get(&j->types, c->type);
+
+	return type && type->kind == CLR_TYPE_DEFINED ? type->raw[3] : 0;
+}
+
 int clr_jit_code_bodies_name(struct clr_jit_code *j, const struct clr_candidate *c,
 			     uint32_t *ret_name)
 {

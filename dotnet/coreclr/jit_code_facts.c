@@ -65,5 +65,10 @@ int clr_jit_code_module_path(struct clr_jit_code *j, uint64_t module, uint64_t u
 			     const char **ret_path)
 {
 	j->until_ns = until_ns;
-	return clr_modules_path(&j->modules, module, ret_path);
+	if (j->contract.at[CLR_MODULE_PATH] != CLR_NONE)
+		return clr_modules_path(&j->modules, module, ret_path);
+	if (!clr_modules_is_made(&j->modules, module))
+		return -ENOENT;
+	*ret_path = "";
+	return 0;
 }

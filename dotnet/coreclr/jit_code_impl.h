@@ -136,6 +136,9 @@ int clr_jit_code_bodies_method(struct clr_jit_code *j, const struct clr_candidat
 /* Keeps the ranges of precompiled images. 0 or -ENOMEM. */
 int clr_jit_code_keep_images(struct clr_jit_code *j, const struct clr_code_ranges *ranges);
 
+/* The addr of the candidate's Module; 0: unknown. */
+uint64_t clr_jit_code_bodies_module(const struct clr_jit_code *j, const struct clr_candidate *c);
+
 /*
  * Reports new and vanished ranges of stubs. maps: text of /proc/PID/maps, or NULL. It must be older
  * than ranges, so that each mapped code heap is in a range.

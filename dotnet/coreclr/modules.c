@@ -421,6 +421,13 @@ int clr_modules_path(struct clr_modules_cache *m, uint64_t addr, const char **re
 	return r;
 }
 
+bool clr_modules_is_made(const struct clr_modules_cache *m, uint64_t addr)
+{
+	const uint32_t *index = hashmap_get(&m->by_addr, addr);
+
+	return index && (m->modules.v[*index].dynamic || m->modules.v[*index].emitted);
+}
+
 void clr_modules_free(struct clr_modules_cache *m)
 {
 	for (size_t i = 0; i < m->modules.len; i++) {

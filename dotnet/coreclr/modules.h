@@ -79,6 +79,9 @@ size_t clr_modules_failed(const struct clr_modules_cache *m);
  */
 int clr_modules_path(struct clr_modules_cache *m, uint64_t addr, const char **ret_path);
 
+/* Whether a module that was looked up is made at run time (Reflection.Emit). */
+bool clr_modules_is_made(const struct clr_modules_cache *m, uint64_t addr);
+
 void clr_modules_free(struct clr_modules_cache *m);
 
 #endif

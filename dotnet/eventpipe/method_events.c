@@ -142,11 +142,12 @@ static void events_put_module(struct events *e, const struct events_module *m)
 	ipc_put_u64(out, m->id + 2); /* of its assembly */
 	ipc_put_u32(out, EVENTS_MODULE_HAS_MANIFEST);
 	ipc_put_u32(out, 0);
-	if (m->path) {
+	/* Runtimes give the name of an assembly without a file instead of its path. */
+	if (m->path && *m->path) {
 		nettrace_put_utf16(out, m->path, strlen(m->path));
 	} else {
 		outbuf_utf8_units(out, assembly, len);
-		nettrace_put_utf16(out, ".dll", 4);
+		nettrace_put_utf16(out, ".dll", m->path ? 0 : strlen(".dll"));
 	}
 	ipc_put_u16(out, 0); /* the image's path */
 	ipc_put_u16(out, 0); /* instance of the runtime */
@@ -189,7 +190,8 @@ static int events_put_method(struct events *e, const struct events_method *m)
 	ipc_put_u64(out, e->modules.v[m->module].id);
 	ipc_put_u64(out, event->start);
 	ipc_put_u32(out, event->bytes);
-	ipc_put_u32(out, event->token ? event->token : EVENTS_TOKEN);
+	ipc_put_u32(out,
+		    event->token || event->flags & METHOD_DYNAMIC ? event->token : EVENTS_TOKEN);
 	ipc_put_u32(out, event->flags);
 	nettrace_put_utf16(out, parts.type, parts.type_len);
 	nettrace_put_utf16(out, parts.name, parts.name_len);

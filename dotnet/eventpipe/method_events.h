@@ -15,11 +15,11 @@
 struct method_event {
 	uint64_t start;
 	uint32_t bytes;
-	uint32_t flags, token; /* METHOD_*; 0: unknown */
+	uint32_t flags, token; /* METHOD_*; token 0: none, or unknown */
 	uint64_t id;           /* the runtime's MethodDesc; 0: unknown */
 	/*
-	 * The runtime's Module, and its file. 0 and NULL: unknown, then a module of the same
-	 * assembly is taken, or made up.
+	 * The runtime's Module, and its file ("": none). 0 and NULL: unknown; then a module of the
+	 * same assembly is taken, or made up.
 	 */
 	uint64_t module;
 	const char *path;

@@ -246,8 +246,8 @@ static int names_path(struct trace_names *n, uint64_t module, uint64_t until_ns,
 	uint32_t id;
 	int r = module ? clr_jit_code_module_path(n->jit, module, until_ns, &path) : 0;
 
-	/* Its name is enough. */
-	if (r == -ENOMEM || r || !path || !*path)
+	/* Without it, the name of the assembly is enough. */
+	if (r || !path)
 		return r == -ENOMEM ? r : 0;
 	r = intern_str(&n->paths, path, &id);
 	if (!r)

@@ -29,7 +29,7 @@
 #define TRACE_STOP_BYTES (UINT64_C(1) << 30) /* it has far fewer */
 #define TRACE_GIVE_UP_NS (2 * NS_PER_S)
 #define TRACE_PATH_BYTES 128
-#define TRACE_NAMELESS_PART 200 /* more than one address in this many without a name is told */
+#define TRACE_NAMELESS_PART 20 /* more than one address in this many without a name is told */
 #define TRACE_NAMES_NS (5 * NS_PER_S) /* of one step */
 #define TRACE_WHY_BYTES (JIT_COLLECTIBLE_BYTES + 256)
 
@@ -411,10 +411,19 @@ static void trace_report(const struct trace *t, bool written)
 		return;
 	if (t->end == TRACE_END_PROCESS)
 		log_note("the process ended");
-	if (written)
-		log_note("wrote %s: %llu event%s, %.1f MB, in %.1f s", t->file.name,
-			 (unsigned long long)stats.events, stats.events == 1 ? "" : "s",
-			 (double)t->file.bytes / 1e6, s);
+	if (!written)
+		return;
+	char named[96] = "";
+
+	if (t->named) {
+		struct trace_names_stats names = trace_names_stats(t->names);
+
+		snprintf(named, sizeof(named), "; named %zu methods, which took %.0f ms",
+			 names.written, (double)names.step_ns / NS_PER_MS);
+	}
+	log_note("wrote %s: %llu event%s, %.1f MB, in %.1f s%s", t->file.name,
+		 (unsigned long long)stats.events, stats.events == 1 ? "" : "s",
+		 (double)t->file.bytes / 1e6, s, named);
 }
 
 /* Adds the names of methods to the file. 0; -errno of the file. */
