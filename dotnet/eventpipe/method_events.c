@@ -226,10 +226,11 @@ static int events_write(struct events *e, const struct nettrace_trace *trace,
 	if (r)
 		return r;
 	events_put_kinds(e, trace);
-	for (size_t i = 0; i < e->modules.len; i++)
-		events_put_module(e, &e->modules.v[i]);
+	/* In the order of runtimes. TraceEvent shows the case of paths only if they follow. */
 	for (size_t i = 0; i < e->methods.len && !r; i++)
 		r = events_put_method(e, &e->methods.v[i]);
+	for (size_t i = 0; i < e->modules.len; i++)
+		events_put_module(e, &e->modules.v[i]);
 	ipc_put_u16(&e->payload, 0);
 	events_put(e, EVENTS_COMPLETE);
 	nettrace_writer_flush(e->w);

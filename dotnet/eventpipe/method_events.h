@@ -28,7 +28,7 @@ struct method_event {
 };
 
 /*
- * Writes one event for each method, those of the modules before them, and the end of the list.
+ * Writes one event for each method, those of the modules, and the end of the list.
  * Leaves out code whose name is not a method's, such as stubs. trace: head of the stream. kind_id:
  * the first of METHOD_EVENTS_KINDS ids that no kind of the stream has. time_ns: CLOCK_MONOTONIC,
  * not before any event of the stream. *ret_written: number of methods. 0; -ENOMEM. Errors of the
