@@ -1,5 +1,6 @@
 #include "dotnet/eventpipe/method_events.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/hashmap.h"
@@ -10,6 +11,7 @@
 #include "dotnet/eventpipe/session.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 /* Events of the rundown provider, with the versions that .NET 8 to 10 write. */
 static const struct events_kind {
@@ -103,20 +105,56 @@ static int events_find_module(struct events *e, const struct method_event *metho
 	return events_add_module(e, id | 1, assembly, NULL, ret_module);
 }
 
+/* Orders methods by their starts, then as in the list. */
+static int events_order(const void *a, const void *b)
+{
+	const struct method_event *x = *(const struct method_event *const *)a,
+				  *y = *(const struct method_event *const *)b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Sorts n methods, and of those that overlap keeps only the last one in the list, at the front.
+ * Returns the number of those.
+ */
+static size_t events_choose(const struct method_event **methods, size_t n)
+{
+	size_t kept = 0;
+
+	if (n)
+		qsort(methods, n, sizeof(const struct method_event *), events_order);
+	for (size_t i = 0; i < n; i++) {
+		bool is_newest = true;
+
+		while (kept && is_newest &&
+		       methods[i]->start - methods[kept - 1]->start < methods[kept - 1]->bytes) {
+			is_newest = methods[i] > methods[kept - 1];
+			kept -= is_newest;
+		}
+		if (is_newest)
+			methods[kept++] = methods[i];
+	}
+	return kept;
+}
+
 /* Takes the methods whose module is known, or those whose module is not. */
-static int events_take(struct events *e, const struct method_event *methods, size_t n, bool known)
+static int events_take(struct events *e, const struct method_event *const *methods, size_t n,
+		       bool known)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < n && !r; i++) {
-		struct events_method method = {.event = &methods[i]};
+		struct events_method method = {.event = methods[i]};
 		struct method_name_parts parts;
 		uint32_t assembly;
 
-		if ((methods[i].module != 0) != known || !methods[i].bytes)
+		if ((methods[i]->module != 0) != known || !methods[i]->bytes)
 			continue;
 		e->signature.len = 0;
-		r = method_name_split(methods[i].name, methods[i].len, &parts, &e->signature);
+		r = method_name_split(methods[i]->name, methods[i]->len, &parts, &e->signature);
 		if (r == -EBADMSG) {
 			r = 0;
 			continue;
@@ -124,7 +162,7 @@ static int events_take(struct events *e, const struct method_event *methods, siz
 		if (!r)
 			r = intern_put(&e->texts, parts.assembly, parts.assembly_len, &assembly);
 		if (!r)
-			r = events_find_module(e, &methods[i], assembly, &method.module);
+			r = events_find_module(e, methods[i], assembly, &method.module);
 		if (!r)
 			r = vec_push(&e->methods, method);
 	}
@@ -217,7 +255,7 @@ static void events_put_kinds(struct events *e, const struct nettrace_trace *trac
 }
 
 static int events_write(struct events *e, const struct nettrace_trace *trace,
-			const struct method_event *methods, size_t n)
+			const struct method_event *const *methods, size_t n)
 {
 	int r = events_take(e, methods, n, true);
 
@@ -239,8 +277,10 @@ static int events_write(struct events *e, const struct nettrace_trace *trace,
 
 int method_events_write(struct nettrace_writer *w, const struct nettrace_trace *trace,
 			uint32_t kind_id, uint64_t time_ns, const struct method_event *methods,
-			size_t n, size_t *ret_written)
+			size_t n, struct method_events_result *ret_result)
 {
+	AUTO_FREE const struct method_event **chosen = calloc(n + 1, sizeof(*chosen));
+
 	struct events e = {
 		.w = w,
 		.kind_id = kind_id,
@@ -250,10 +290,18 @@ int method_events_write(struct nettrace_writer *w, const struct nettrace_trace *
 		.payload = outbuf_to(-1),
 		.signature = outbuf_to(-1),
 	};
-	int r = events_write(&e, trace, methods, n);
+	size_t kept = 0;
+	int r = chosen ? 0 : -ENOMEM;
 
+	for (size_t i = 0; i < n && !r; i++)
+		chosen[i] = &methods[i];
+	if (!r) {
+		kept = events_choose(chosen, n);
+		r = events_write(&e, trace, chosen, kept);
+	}
 	if (!r)
-		*ret_written = e.methods.len;
+		*ret_result = (struct method_events_result){.written = e.methods.len,
+							    .replaced = n - kept};
 	outbuf_close(&e.payload);
 	outbuf_close(&e.signature);
 	intern_free(&e.texts);

@@ -27,15 +27,21 @@ struct method_event {
 	size_t len;
 };
 
+struct method_events_result {
+	size_t written;  /* methods */
+	size_t replaced; /* methods that were left out, because a later one is at their place */
+};
+
 /*
  * Writes one event for each method, those of the modules, and the end of the list.
- * Leaves out code whose name is not a method's, such as stubs. trace: head of the stream. kind_id:
- * the first of METHOD_EVENTS_KINDS ids that no kind of the stream has. time_ns: CLOCK_MONOTONIC,
- * not before any event of the stream. *ret_written: number of methods. 0; -ENOMEM. Errors of the
- * output are in w->out.
+ * Leaves out code whose name is not a method's, such as stubs. Of methods that overlap, the last
+ * one in the list is written, because a runtime lists only what is there at the end. trace: head of
+ * the stream. kind_id: the first of METHOD_EVENTS_KINDS ids that no kind of the stream has.
+ * time_ns: CLOCK_MONOTONIC, not before any event of the stream. 0; -ENOMEM. Errors of the output
+ * are in w->out.
  */
 int method_events_write(struct nettrace_writer *w, const struct nettrace_trace *trace,
 			uint32_t kind_id, uint64_t time_ns, const struct method_event *methods,
-			size_t n, size_t *ret_written);
+			size_t n, struct method_events_result *ret_result);
 
 #endif

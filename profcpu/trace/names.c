@@ -209,7 +209,7 @@ static int names_add(struct trace_names *n, const struct method_event *method)
 	if (old && old->bytes == method->bytes && old->len == method->len &&
 	    !memcmp(old->name, method->name, method->len))
 		return 0;
-	/* The replaced one stays in the list, until names_drop_replaced. */
+	/* The replaced one stays in the list, and is not written. */
 	*index = (uint32_t)n->methods.len;
 	n->methods.v[n->methods.len++] = *method;
 	return 0;
@@ -445,69 +445,24 @@ struct trace_names_stats trace_names_stats(const struct trace_names *n)
 	return n->stats;
 }
 
-/* Orders indexes of methods by their starts. The latest of one start comes last. */
-static int names_method_order(const void *a, const void *b, void *names)
-{
-	const struct trace_names *n = names;
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	const struct method_event *m = &n->methods.v[x], *o = &n->methods.v[y];
-
-	if (m->start != o->start)
-		return m->start < o->start ? -1 : 1;
-	return x < y ? -1 : x > y;
-}
-
-/*
- * Chooses the methods that are written. Of several at one place only the last one, as runtimes list
- * only that. order: indexes, in the order of starts; the chosen ones come first.
- */
-static size_t names_choose(struct trace_names *n, uint32_t *order)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n->methods.len; i++)
-		order[i] = (uint32_t)i;
-	if (n->methods.len)
-		qsort_r(order, n->methods.len, sizeof(*order), names_method_order, n);
-	for (size_t i = 0; i < n->methods.len; i++) {
-		const struct method_event *m = &n->methods.v[order[i]];
-		bool newest = true;
-
-		while (kept && newest) {
-			const struct method_event *before = &n->methods.v[order[kept - 1]];
-
-			if (m->start - before->start >= before->bytes)
-				break;
-			n->stats.replaced++;
-			newest = order[i] > order[kept - 1];
-			kept -= newest;
-		}
-		if (newest)
-			order[kept++] = order[i];
-	}
-	return kept;
-}
-
 int trace_names_write(struct trace_names *n, const struct nettrace_trace *trace, uint64_t whole,
 		      uint32_t last_kind_id, struct outbuf *out)
 {
-	AUTO_FREE uint32_t *order = calloc(n->methods.len + 1, sizeof(*order));
-	AUTO_FREE struct method_event *chosen = calloc(n->methods.len + 1, sizeof(*chosen));
 	struct nettrace_writer w = nettrace_writer_to(out, trace->version < 6 ? 4 : 6, whole);
+	struct method_events_result result = {0};
 	size_t kept = 0;
 
 	if (trace->version < 4 || last_kind_id > INT32_MAX - METHOD_EVENTS_KINDS)
 		return -EBADMSG;
-	if (!order || !chosen)
-		return -ENOMEM;
-	size_t all = names_choose(n, order);
-
-	for (size_t i = 0; i < all; i++)
-		if (!hashmap_get(&n->listed, n->methods.v[order[i]].start))
-			chosen[kept++] = n->methods.v[order[i]];
-	int r = method_events_write(&w, trace, last_kind_id + 1, clock_monotonic_ns(), chosen, kept,
-				    &n->stats.written);
+	for (size_t i = 0; i < n->methods.len; i++)
+		if (!hashmap_get(&n->listed, n->methods.v[i].start))
+			n->methods.v[kept++] = n->methods.v[i];
+	n->methods.len = kept;
+	int r = method_events_write(&w, trace, last_kind_id + 1, clock_monotonic_ns(), n->methods.v,
+				    kept, &result);
 
 	nettrace_writer_end(&w);
+	n->stats.written = result.written;
+	n->stats.replaced = result.replaced;
 	return r ? r : out->error;
 }

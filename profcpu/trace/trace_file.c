@@ -69,23 +69,34 @@ static size_t file_count_held(const unsigned char *data, size_t len)
 	return n;
 }
 
+/* Takes bytes of a special file: writes all but those that may be the end of the stream. */
+static void file_hold(struct trace_file *f, const unsigned char *data, size_t len)
+{
+	size_t hold = file_count_held(data, len), zeros = file_count_held(f->held, f->nheld);
+
+	/* Zeros may come in several pieces. */
+	if (hold == len && !data[0] && zeros == f->nheld && (!zeros || !f->held[0])) {
+		size_t all = zeros + hold, keep = all < sizeof(f->held) ? all : sizeof(f->held);
+
+		file_write(f, f->held, all - keep);
+		memset(f->held, 0, keep);
+		f->nheld = keep;
+		return;
+	}
+	file_write(f, f->held, f->nheld);
+	file_write(f, data, len - hold);
+	memcpy(f->held, data + len - hold, hold);
+	f->nheld = hold;
+}
+
 int trace_file_take(void *file, const void *data, size_t len)
 {
 	struct trace_file *f = file;
 
-	if (f->special && len) {
-		const unsigned char *bytes = data;
-		size_t hold = file_count_held(bytes, len), room = sizeof(f->held);
-		/* Zeros may come in several pieces. */
-		size_t stay = hold == len && hold + f->nheld <= room && !bytes[0] ? f->nheld : 0;
-
-		file_write(f, f->held, f->nheld - stay);
-		file_write(f, data, len - hold);
-		memcpy(f->held + stay, bytes + len - hold, hold);
-		f->nheld = stay + hold;
-		return 0;
-	}
-	file_write(f, data, len);
+	if (!f->special)
+		file_write(f, data, len);
+	else if (len)
+		file_hold(f, data, len);
 	return 0;
 }
 
