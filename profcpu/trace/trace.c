@@ -145,18 +145,19 @@ static int trace_check_rundown(const struct trace *t, uint64_t until_ns, char *w
 	return r;
 }
 
-/* Why the memory of the process cannot be read, to end a sentence. */
-static void trace_explain_memory(pid_t pid, int error, const struct parse_error *err, char *why)
+/* Why the memory of the process cannot be read, to end a sentence. Returns the remedy. */
+static const char *trace_explain_memory(pid_t pid, int error, const struct parse_error *err,
+					char *why)
 {
 	struct access_denial denial;
-	char denied[ACCESS_TEXT_BYTES];
+	char text[ACCESS_TEXT_BYTES];
 
 	snprintf(why, TRACE_WHY_BYTES, "%s", err->what ? err->what : strerror(-error));
 	if ((error != -EPERM && error != -EACCES) || access_probe(pid, &denial))
-		return;
-	access_text(&denial, denied, sizeof(denied));
-	snprintf(why, TRACE_WHY_BYTES, "its memory cannot be read: %s%s", denied,
-		 remedy_for(error));
+		return "";
+	access_text(&denial, text, sizeof(text));
+	snprintf(why, TRACE_WHY_BYTES, "its memory cannot be read, because %s", text);
+	return "give profcpu CAP_SYS_PTRACE, or ";
 }
 
 /*
@@ -180,14 +181,15 @@ static int trace_choose_names(struct trace *t, uint64_t *ret_keywords, struct po
 		*ret_keywords = 0;
 		return 0;
 	}
-	trace_explain_memory(port->pid, r, &unread, why);
+	const char *remedy = trace_explain_memory(port->pid, r, &unread, why);
+
 	r = trace_check_rundown(t, until_ns, what, sizeof(what), err);
 	if (r || !*what)
 		return r;
 	*ret_keywords = 0;
-	log_warn("the trace has no names of methods: %s; %s, and listing its methods could crash "
-		 "it then; --rundown on lists them in any case",
-		 why, what);
+	log_warn("the trace has no names of methods: %s; and listing them could crash the process, "
+		 "because %s; %suse --rundown on",
+		 why, what, remedy);
 	return 0;
 }
 
