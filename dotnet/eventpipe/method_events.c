@@ -23,6 +23,7 @@ static const struct events_kind {
 enum { EVENTS_METHOD, EVENTS_MODULE, EVENTS_ASSEMBLY, EVENTS_COMPLETE };
 
 #define EVENTS_LEVEL 4
+#define EVENTS_ID_SHIFT 17 /* leaves 47 bits */
 #define EVENTS_MODULE_HAS_MANIFEST 8
 #define EVENTS_TOKEN 0x06000000 /* of a method without a row */
 /* A thread that no runtime has. Its events are numbered from 1. */
@@ -60,7 +61,8 @@ static void events_put(struct events *e, uint32_t kind)
 		.capture_thread = EVENTS_THREAD,
 		.thread = e->thread,
 		.processor = UINT32_MAX,
-		.ticks = e->ticks,
+		/* TraceEvent sorts events by time, and may reverse those of one time. */
+		.ticks = e->ticks++,
 		.payload = (const unsigned char *)e->payload.data,
 		.payload_len = (uint32_t)e->payload.len,
 	};
@@ -99,10 +101,10 @@ static int events_find_module(struct events *e, const struct method_event *metho
 		*ret_module = *known;
 		return 0;
 	}
-	/* Addresses are even. */
+	/* Like an address of the process, but odd. */
 	uint64_t id = hash_bytes(intern_text(&e->texts, assembly), intern_len(&e->texts, assembly));
 
-	return events_add_module(e, id | 1, assembly, NULL, ret_module);
+	return events_add_module(e, id >> EVENTS_ID_SHIFT | 1, assembly, NULL, ret_module);
 }
 
 /* Orders methods by their starts, then as in the list. */

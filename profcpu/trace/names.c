@@ -6,6 +6,7 @@
 #include "base/hashmap.h"
 #include "base/intern.h"
 #include "base/path.h"
+#include "base/ranges.h"
 #include "base/vec.h"
 #include "dotnet/coreclr/runtime.h"
 #include "dotnet/eventpipe/method_events.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES_STEP_NS NS_PER_S
+#define NAMES_STEP_NS (250 * NS_PER_MS)
 #define NAMES_STEP_PART 50 /* of the time goes to steps, at most */
 /* Stacks and addresses that make a step due early. */
 #define NAMES_STACKS_MAX ((size_t)1 << 18)
@@ -48,7 +49,8 @@ struct trace_names {
 	struct hashmap seen;   /* addresses */
 	VEC(uint64_t) fresh;   /* the same */
 	VEC(uint64_t) retry;   /* fresh ones of the last step without a name */
-	struct hashmap listed; /* starts of methods that the stream names itself */
+	struct hashmap listed; /* starts of methods that the stream names itself -> index */
+	VEC(struct range) listed_ranges;
 	VEC(struct names_body) bodies;
 	struct hashmap body_at; /* start -> index of the latest body */
 	VEC(struct method_event)
@@ -89,6 +91,7 @@ void trace_names_free(struct trace_names *n)
 	vec_free(&n->fresh);
 	vec_free(&n->retry);
 	hashmap_free(&n->listed);
+	vec_free(&n->listed_ranges);
 	vec_free(&n->bodies);
 	hashmap_free(&n->body_at);
 	vec_free(&n->methods);
@@ -118,10 +121,16 @@ static void names_take_listed(struct trace_names *n, const struct nettrace_event
 	if (!of_rundown && strcmp(event->kind->provider, PROVIDER_RUNTIME) != 0)
 		return;
 	reader_skip(&r, 2 * sizeof(uint64_t)); /* ids of the method and its module */
-	uint64_t start = reader_u64(&r);
+	struct range range = {.start = reader_u64(&r)};
+	uint32_t *index;
+	int is_new;
 
-	if (!r.failed && n->listed.len < NAMES_LISTED_MAX)
-		(void)names_is_new(&n->listed, start);
+	range.bytes = reader_u32(&r);
+	if (r.failed || n->listed.len >= NAMES_LISTED_MAX || vec_reserve(&n->listed_ranges, 1) ||
+	    hashmap_entry(&n->listed, range.start, (uint32_t)n->listed_ranges.len, &index, &is_new))
+		return;
+	n->listed_ranges.v[*index] = range;
+	n->listed_ranges.len += is_new != 0;
 }
 
 void trace_names_take(struct trace_names *n, const struct nettrace_event *event,
@@ -238,6 +247,17 @@ static size_t names_find_fresh(const struct trace_names *n, uint64_t addr)
 	return low;
 }
 
+/* Marks the fresh addresses in a range. Returns whether there are any. */
+static bool names_mark(const struct trace_names *n, uint64_t start, uint64_t bytes,
+		       unsigned char *named)
+{
+	size_t first = names_find_fresh(n, start), i = first;
+
+	for (; i < n->fresh.len && n->fresh.v[i] - start < bytes; i++)
+		named[i] = 1;
+	return i > first;
+}
+
 /* Where the file of a module is, which must be known before the process ends. */
 static int names_path(struct trace_names *n, uint64_t module, uint64_t until_ns,
 		      const char **ret_path)
@@ -259,7 +279,6 @@ static int names_path(struct trace_names *n, uint64_t module, uint64_t until_ns,
 static int names_match_body(struct trace_names *n, const struct names_body *body,
 			    unsigned char *named, uint64_t until_ns)
 {
-	size_t first = names_find_fresh(n, body->start), i = first;
 	struct method_event method = {
 		.start = body->start,
 		.bytes = body->bytes,
@@ -271,9 +290,7 @@ static int names_match_body(struct trace_names *n, const struct names_body *body
 		.len = body->len,
 	};
 
-	for (; i < n->fresh.len && n->fresh.v[i] - body->start < body->bytes; i++)
-		named[i] = 1;
-	if (i == first)
+	if (!names_mark(n, body->start, body->bytes, named))
 		return 0;
 	int r = names_path(n, body->module, until_ns, &method.path);
 
@@ -353,6 +370,9 @@ static int names_match_images(struct trace_names *n, unsigned char *named, uint6
 /* Names all fresh addresses, with the maps of the process as they were read last. */
 static int names_match(struct trace_names *n, unsigned char *named, uint64_t until_ns)
 {
+	for (size_t i = 0; i < n->listed_ranges.len; i++)
+		(void)names_mark(n, n->listed_ranges.v[i].start, n->listed_ranges.v[i].bytes,
+				 named);
 	int r = names_match_bodies(n, named, until_ns);
 
 	if (!r)
@@ -435,8 +455,10 @@ int trace_names_step(struct trace_names *n, uint64_t until_ns, bool last)
 	uint64_t end_ns = clock_monotonic_ns(), took_ns = end_ns - begin_ns;
 
 	n->stats.step_ns += took_ns;
-	n->next_ns = end_ns + (took_ns * NAMES_STEP_PART > NAMES_STEP_NS ? took_ns * NAMES_STEP_PART
-									 : NAMES_STEP_NS);
+	/* The first step reads all that was compiled before, and the others what is new. */
+	n->next_ns = end_ns + (took_ns * NAMES_STEP_PART > NAMES_STEP_NS && n->step > 1
+				       ? took_ns * NAMES_STEP_PART
+				       : NAMES_STEP_NS);
 	return scanned ? scanned : r;
 }
 

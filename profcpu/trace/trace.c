@@ -383,8 +383,8 @@ static void trace_report_names(const struct trace *t)
 	if (stats.left_out)
 		log_warn("%zu addresses or methods got no names, because the trace has too many",
 			 stats.left_out);
-	if (stats.replaced)
-		log_warn("%zu methods were freed, and others took their places: samples of the "
+	if (stats.replaced && !t->options->quiet)
+		log_note("%zu methods were freed, and others took their places: samples of the "
 			 "former have the names of the latter",
 			 stats.replaced);
 }

@@ -1,5 +1,6 @@
 // Compares the lines of `profcpu events --raw FILE` on stdin with what TraceEvent reads from the same file.
 // usage: event_oracle FILE <LINES   one line for each difference, at most 20; then the counts. Exit status 1: differences.
+//        event_oracle FILE names    one line for each address in a stack: ADDRESS SAMPLES MODULE!NAME, as TraceEvent names it
 //
 // TraceEvent sorts events by time, so events are matched by thread, time, provider and number. Its names of the runtime's
 // fields differ from the manifest for some events. Values of equal names are compared, and all bytes of each payload.
@@ -9,9 +10,23 @@ using System.Globalization;
 using System.Reflection;
 using System.Text.Json;
 using Microsoft.Diagnostics.Tracing;
+using Microsoft.Diagnostics.Tracing.Etlx;
 using Microsoft.Diagnostics.Tracing.EventPipe;
 using Microsoft.Diagnostics.Tracing.Parsers;
 using Microsoft.Diagnostics.Tracing.Parsers.Clr;
+
+if (args is [var file, "names"])
+{
+    var counts = new Dictionary<ulong, (int Samples, string Name)>();
+    using var log = new TraceLog(TraceLog.CreateFromEventPipeDataFile(file, file + ".etlx"));
+    foreach (var e in log.Events)
+        for (var s = e.CallStack(); s != null; s = s.Caller)
+            counts[s.CodeAddress.Address] =
+                (counts.GetValueOrDefault(s.CodeAddress.Address).Samples + 1, $"{s.CodeAddress.ModuleName}!{s.CodeAddress.FullMethodName}");
+    foreach (var (address, (samples, name)) in counts)
+        Console.WriteLine($"{address:x} {samples} {name}");
+    return counts.Count > 0 ? 0 : 1;
+}
 
 var expected = new Dictionary<string, Queue<JsonElement>>();
 int ours = 0, theirs = 0, differences = 0, values = 0, unnamed = 0, wrong = 0, stacks = 0;
