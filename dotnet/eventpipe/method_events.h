@@ -34,11 +34,12 @@ struct method_events_result {
 
 /*
  * Writes one event for each method, those of the modules, and the end of the list.
- * Leaves out code whose name is not a method's, such as stubs. Of methods that overlap, the last
- * one in the list is written, because a runtime lists only what is there at the end. trace: head of
- * the stream. kind_id: the first of METHOD_EVENTS_KINDS ids that no kind of the stream has.
- * time_ns: CLOCK_MONOTONIC, not before any event of the stream. 0; -ENOMEM. Errors of the output
- * are in w->out.
+ * Leaves out code whose name is not a method's, such as stubs. If methods overlap, only the last
+ * one of them in the list is written: a runtime lists what is there at the end.
+ *
+ * trace: head of the stream. kind_id: the first of METHOD_EVENTS_KINDS ids that no kind of the
+ * stream has. time_ns: CLOCK_MONOTONIC, not before any event of the stream.
+ * 0; -ENOMEM. Errors of the output are in w->out.
  */
 int method_events_write(struct nettrace_writer *w, const struct nettrace_trace *trace,
 			uint32_t kind_id, uint64_t time_ns, const struct method_event *methods,

@@ -141,7 +141,7 @@ static void writer_kind_v4(struct nettrace_writer *w, const struct nettrace_kind
 	}
 	writer_tags(&payload, kind, &fields);
 	writer_begin_events(&block, 0, 0);
-	/* Of the fields of an event, runtimes write these: a number before 0, and the payload. */
+	/* Runtimes write only these fields of an event here. Its number comes before 0. */
 	ipc_put_u8(&block, NETTRACE_BLOB_CAPTURE | NETTRACE_BLOB_PAYLOAD);
 	nettrace_put_varuint(&block, UINT32_MAX);
 	nettrace_put_varuint(&block, 0);

@@ -70,7 +70,7 @@ int trace_names_new(struct opener *opener, pid_t pid, uint64_t until_ns,
 		parse_fail(err, r, "out of memory", 0);
 	else
 		r = clr_runtime_open(pid, until_ns, &n->jit, err);
-	/* So files of its root can be opened after its end. What fails is missed later. */
+	/* So files of its root can be opened after its end. Without it, some names are missing. */
 	if (!r)
 		(void)opener_pin(opener, pid);
 	if (r)
@@ -258,7 +258,7 @@ static bool names_mark(const struct trace_names *n, uint64_t start, uint64_t byt
 	return i > first;
 }
 
-/* Where the file of a module is, which must be known before the process ends. */
+/* Finds the path of a module, while the process runs. *ret_path stays if it is unknown. */
 static int names_path(struct trace_names *n, uint64_t module, uint64_t until_ns,
 		      const char **ret_path)
 {

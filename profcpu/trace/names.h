@@ -30,8 +30,8 @@ int trace_names_new(struct opener *opener, pid_t pid, uint64_t until_ns,
 void trace_names_free(struct trace_names *n);
 
 /*
- * Takes an event of the stream: the addresses of its stack, and the code that it names itself. What
- * finds no memory is left out.
+ * Takes an event of the stream: the addresses of its stack, and the code that it names itself. If
+ * memory is short, both are left out.
  */
 void trace_names_take(struct trace_names *n, const struct nettrace_event *event,
 		      uint32_t pointer_bytes);
@@ -58,9 +58,10 @@ struct trace_names_stats {
 struct trace_names_stats trace_names_stats(const struct trace_names *n);
 
 /*
- * Writes the methods as events, and the end of the stream: what follows its last whole object.
- * trace: its head; whole: bytes up to that object; last_kind_id: of its kinds. 0; -EBADMSG: no
- * event can be added to this stream; -ENOMEM; out->error.
+ * Writes what follows the last whole object of the stream: the methods as events, and the end.
+ * Call it once. trace: head of the stream. whole: bytes up to the end of that object. last_kind_id:
+ * as nettrace_last_kind_id.
+ * 0; -EBADMSG: no event can be added to this stream; -ENOMEM; out->error.
  */
 int trace_names_write(struct trace_names *n, const struct nettrace_trace *trace, uint64_t whole,
 		      uint32_t last_kind_id, struct outbuf *out);

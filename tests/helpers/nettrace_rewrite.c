@@ -1,6 +1,6 @@
 /*
- * Reads a nettrace stream and writes its events anew: what another reader gets from both must be
- * the same.
+ * Reads a nettrace stream and writes its events anew. Another reader must get the same from both.
+ *
  * usage: nettrace_rewrite 4|6 <TRACE >COPY   exit status 1: it cannot be read or written
  */
 #include "base/hashmap.h"

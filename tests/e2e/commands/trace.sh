@@ -62,6 +62,17 @@ for version in 8 9 10; do
 	grep -q '"MethodName":"<Main>$"' loaded || fail "the start is missing"
 done
 
+echo "traces that are written anew"
+for format in 4 6; do
+	for trace in default-8 default-10 chosen-10 counters started-10; do
+		"$BUILD/helpers/nettrace_rewrite" $format <$trace.nettrace >anew.nettrace || fail "$trace cannot be written in format $format"
+		equal anew.nettrace
+		grep -q 'TraceEvent lost 0;' verdict || fail "$(tail -n 1 verdict)"
+		"$PROFCPU" events --raw $trace.nettrace >before 2>events.err || fail "$(cat events.err)"
+		cmp before lines || fail "$trace in format $format has other events"
+	done
+done
+
 echo "the end by an event, and by a signal"
 begin=$SECONDS
 trace -p "$pid" -d 60 --rundown off --clrevents exception -o stop.nettrace --stopping-event-provider-name $RUNTIME \

@@ -113,7 +113,7 @@ static void raw_names_are_split_into_the_texts_of_an_event(void **state)
 		      "A|T|System.IDictionary<K,V>.get_Keys|void  ()");
 }
 
-/* What comes of both ways is the name without scopes and outer classes. */
+/* Both ways together leave out scopes and outer classes. */
 static void a_split_name_becomes_the_same_name_again(void **state)
 {
 	static const char *const names[] = {
