@@ -1,6 +1,7 @@
 /*
  * Shared by the parts of jit_code: code heaps and the order of a scan (jit_code.c), headers and
  * sizes of code (jit_code_bodies.c), IL offsets (jit_code_il.c), stubs (jit_code_stubs.c).
+ *
  * jit_code_facts.c has settings and precompiled images.
  */
 #ifndef DOTNET_CORECLR_JIT_CODE_IMPL_H

@@ -38,7 +38,9 @@ struct claims {
 };
 
 /*
- * Reads from fd to the end. max_bytes: of the samples and their stacks. 0; -EBADMSG, -E2BIG:
+ * Reads from fd to the end. max_bytes: of the samples and their stacks.
+ *
+ * 0; -EBADMSG, -E2BIG:
  * damaged, *err says how, and the samples before the damage are in *ret_samples; -ENOMEM; -errno of
  * read. In any case the caller frees *ret_samples.
  */

@@ -1,6 +1,6 @@
 /*
- * Compares what a runtime's own sampler claims with what the kernel recorded in the same window:
- * each sample gets the state that its thread had just before the sampler stopped it. Times are
+ * Compares what a runtime's own sampler claims with what the kernel recorded in the same window.
+ * Each sample gets the state that its thread had just before the sampler stopped it. Times are
  * CLOCK_MONOTONIC of the recording.
  */
 #ifndef PROFCPU_COMPARE_COMPARE_H
@@ -23,7 +23,7 @@ struct compare_options {
 	uint64_t max_bytes; /* of the samples */
 };
 
-/* What a sum is about. The last ones are samples by the state of their thread. */
+/* The parts of a comparison. The last ones are samples by the state of their thread. */
 enum compare_part {
 	COMPARE_ON_CPU,   /* ns that threads ran, by the kernel's samples */
 	COMPARE_RUNNABLE, /* ns that they waited for a CPU */

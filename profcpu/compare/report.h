@@ -13,7 +13,7 @@ void compare_report_text(const struct compare *c, const struct compare_methods *
 void compare_report_json(const struct compare *c, const struct compare_methods *methods,
 			 const struct profile *profile, struct outbuf *out);
 
-/* What the sampler cost: the part that running threads lost of the time that they could run. */
+/* The cost of the sampler: the part that running threads lost of the time that they could run. */
 double compare_cost(const struct compare_totals *t);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What the threads of a process did at each time, by their recorded waits: a thread ran whenever it
- * did not wait. All times are CLOCK_MONOTONIC.
+ * Says what the threads of a process did at each time, by their recorded waits. A thread ran
+ * whenever it did not wait. All times are CLOCK_MONOTONIC.
  */
 #ifndef PROFCPU_COMPARE_TIMELINE_H
 #define PROFCPU_COMPARE_TIMELINE_H
@@ -59,9 +59,9 @@ void timeline_sum(const struct timeline *t, int32_t tid, uint64_t from_ns, uint6
 		  uint64_t sums[TIMELINE_STATES]);
 
 /*
- * Time for which suspensions by another thread blocked a running one: its waits that began in one
- * of them, up to their wakeup, if that came at most resume_ns after its end. stops: in the order of
- * time.
+ * Time for which suspensions by another thread blocked a running one. Counts waits that began in
+ * one of them, up to their wakeup, if that came at most resume_ns after its end. stops: in the
+ * order of time.
  */
 uint64_t timeline_stopped(const struct timeline *t, int32_t tid, const struct timeline_span *stops,
 			  size_t n, uint64_t resume_ns);

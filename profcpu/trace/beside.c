@@ -34,7 +34,7 @@ struct beside {
 	struct record_beside hooks;
 	struct worker worker;
 	bool started, waits_for_port;
-	/* Of the thread, until it has ended. */
+	/* Only for the thread, until it has ended. */
 	struct port port;
 	struct session *session;
 	struct trace_file file;

@@ -61,6 +61,7 @@ struct trace_names_stats trace_names_stats(const struct trace_names *n);
  * Writes what follows the last whole object of the stream: the methods as events, and the end.
  * Call it once. trace: head of the stream. whole: bytes up to the end of that object. last_kind_id:
  * as nettrace_last_kind_id.
+ *
  * 0; -EBADMSG: no event can be added to this stream; -ENOMEM; out->error.
  */
 int trace_names_write(struct trace_names *n, const struct nettrace_trace *trace, uint64_t whole,

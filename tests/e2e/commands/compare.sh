@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `profcpu compare`: samples of the runtime's sampler get the state that their threads had, on .NET 8, 9 and 10; the times of
+# `profcpu compare`: samples of the runtime's sampler get the state that their threads had, on .NET 8, 9 and 10. The times of
 # threads are those of the application and of a trace of the scheduler.
 # May take 400 s.
 # shellcheck source=tests/e2e/lib.sh
