@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/remedy.h"
+#include "dotnet/eventpipe/event_clock.h"
 #include "dotnet/eventpipe/event_payload.h"
 #include "profcpu/arguments.h"
 #include "profcpu/command.h"
@@ -14,7 +15,6 @@
 #include <unistd.h>
 
 #define EVENTS_BLOCK_BYTES ((size_t)256 << 10)
-#define EVENTS_SECONDS_MAX 9000000000ULL /* since 1970; later times are wrong */
 
 struct events_options {
 	const char *input, *provider, *event;
@@ -25,9 +25,7 @@ struct events_run {
 	const struct events_options *options;
 	struct outbuf out;
 	struct nettrace_trace trace;
-	uint64_t sync_ns;      /* CLOCK_MONOTONIC at sync_utc_ns */
-	bool has_utc;          /* the head of the trace has a valid time */
-	uint64_t sync_utc_ns;  /* since 1970 */
+	struct event_clock clock;
 	uint64_t shown, other; /* events that were printed, and that were not chosen */
 	uint64_t raw;          /* printed ones whose fields do not describe the payload */
 };
@@ -35,32 +33,23 @@ struct events_run {
 static int events_take_trace(void *ctx, const struct nettrace_trace *t)
 {
 	struct events_run *e = ctx;
-	struct tm tm = {.tm_year = t->utc[0] - 1900,
-			.tm_mon = t->utc[1] - 1,
-			.tm_mday = t->utc[3],
-			.tm_hour = t->utc[4],
-			.tm_min = t->utc[5],
-			.tm_sec = t->utc[6]};
 
 	e->trace = *t;
-	e->sync_ns = (uint64_t)((unsigned __int128)t->sync_ticks * NS_PER_S / t->ticks_per_second);
-	int64_t seconds = (int64_t)timegm(&tm);
-
-	e->has_utc = seconds >= 0 && seconds < (int64_t)EVENTS_SECONDS_MAX;
-	if (e->has_utc)
-		e->sync_utc_ns = (uint64_t)seconds * NS_PER_S + t->utc[7] * (NS_PER_S / 1000);
+	e->clock = event_clock_of(t);
 	return 0;
 }
 
-/* The head of a trace has its time to the millisecond, so the wall clock of all events, too. */
 static void events_put_time(const struct events_run *e, struct json_writer *w, uint64_t time_ns)
 {
-	uint64_t ns = e->sync_utc_ns + (time_ns - e->sync_ns);
-	time_t s = (time_t)(ns / NS_PER_S);
 	char text[64];
 	struct tm tm;
+	uint64_t ns;
 
-	if (!e->has_utc || ns / NS_PER_S >= EVENTS_SECONDS_MAX || !gmtime_r(&s, &tm))
+	if (!event_clock_utc(&e->clock, time_ns, &ns))
+		return;
+	time_t s = (time_t)(ns / NS_PER_S);
+
+	if (!gmtime_r(&s, &tm))
 		return;
 	size_t len = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
 

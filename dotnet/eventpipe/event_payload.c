@@ -17,10 +17,12 @@ struct payload {
 	struct reader *r; /* over the payload, or over a part of it that a field refers to */
 	struct reader whole;
 	uint32_t pointer_bytes;
-	uint64_t work;      /* elements that may still be read */
-	bool is_part;       /* r is over a part */
-	size_t parts_end;   /* end of the last part in the payload */
-	struct outbuf text; /* for texts */
+	uint64_t work;        /* elements that may still be read */
+	bool is_part;         /* r is over a part */
+	size_t parts_end;     /* end of the last part in the payload */
+	struct outbuf text;   /* for texts */
+	event_value_fn *take; /* gets values outside of arrays; may be NULL */
+	void *take_ctx;
 	uint64_t counts[PAYLOAD_COUNTS];
 };
 
@@ -204,14 +206,17 @@ static bool payload_text_array(struct payload *p, uint8_t type, uint64_t count,
 static void payload_array(struct payload *p, size_t element, uint64_t count, struct json_writer *w,
 			  const char *name)
 {
+	event_value_fn *take = p->take;
 	struct json_writer array;
 
 	if (payload_text_array(p, p->fields[element].type, count, w, name))
 		return;
+	p->take = NULL;
 	if (w)
 		array = json_put_array(w, name);
 	for (uint64_t i = 0; i < count && !p->r->failed; i++)
 		payload_field(p, element, w ? &array : NULL, NULL);
+	p->take = take;
 	if (w)
 		json_put_end(&array);
 }
@@ -223,6 +228,7 @@ static void payload_located(struct payload *p, const struct event_field *f, stru
 	size_t at = location & 0xffff, bytes = location >> 16,
 	       element = (size_t)(f - p->fields) + 1;
 	size_t size = event_type_bytes(p->fields[element].type, p->pointer_bytes);
+	event_value_fn *take = p->take;
 	struct reader *outer = p->r, part;
 
 	at += f->type == EVENT_REL_LOC ? outer->pos : 0;
@@ -234,6 +240,7 @@ static void payload_located(struct payload *p, const struct event_field *f, stru
 	part = reader_of(p->whole.data + at, bytes);
 	p->r = &part;
 	p->is_part = true;
+	p->take = NULL;
 	if (size) {
 		payload_array(p, element, bytes / size, w, f->name);
 	} else {
@@ -247,6 +254,7 @@ static void payload_located(struct payload *p, const struct event_field *f, stru
 			json_put_end(&array);
 	}
 	p->is_part = false;
+	p->take = take;
 	p->r = outer;
 	if (at + bytes > p->parts_end)
 		p->parts_end = at + bytes;
@@ -302,6 +310,8 @@ static void payload_field(struct payload *p, size_t i, struct json_writer *w, co
 			p->counts[i] = value.number;
 		if (w && !p->r->failed)
 			payload_put_value(p, w, name, &value);
+		if (p->take && !p->r->failed)
+			p->take(p->take_ctx, f->name, &value);
 	}
 }
 
@@ -336,6 +346,21 @@ int event_payload_find(const struct nettrace_event *event, uint32_t pointer_byte
 		return p.whole.failed ? -EBADMSG : 0;
 	}
 	return p.whole.failed ? -EBADMSG : -ENOENT;
+}
+
+int event_payload_each(const struct nettrace_event *event, uint32_t pointer_bytes,
+		       event_value_fn *take, void *ctx)
+{
+	const struct nettrace_kind *kind = event->kind;
+	struct payload p = payload_of(event, pointer_bytes);
+
+	p.r = &p.whole;
+	p.take = take;
+	p.take_ctx = ctx;
+	for (size_t i = 0; i < kind->nfields && !p.whole.failed && reader_left(&p.whole);
+	     i = kind->fields[i].next)
+		payload_field(&p, i, NULL, NULL);
+	return p.whole.failed ? -EBADMSG : 0;
 }
 
 bool event_payload_put(const struct nettrace_event *event, uint32_t pointer_bytes,

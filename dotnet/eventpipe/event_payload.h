@@ -21,6 +21,16 @@ struct event_value {
 int event_payload_find(const struct nettrace_event *event, uint32_t pointer_bytes, const char *name,
 		       struct event_value *ret_value);
 
+/* Takes a value and the name of its field. */
+typedef void event_value_fn(void *ctx, const char *name, const struct event_value *value);
+
+/*
+ * Passes on all values in order, those in objects too, but none in arrays. Values before damage are
+ * passed on. 0; -EBADMSG: the payload is damaged, or ends in a value.
+ */
+int event_payload_each(const struct nettrace_event *event, uint32_t pointer_bytes,
+		       event_value_fn *take, void *ctx);
+
 /*
  * Writes all values as an object. Byte arrays are texts "0x...", arrays of characters and texts are
  * texts, times are ISO 8601. Returns whether the fields describe the whole payload; if not, write

@@ -284,6 +284,37 @@ static void hostile_descriptions_cost_little(void **state)
 	outbuf_close(&b);
 }
 
+static void put_one(void *ctx, const char *name, const struct event_value *value)
+{
+	(void)ctx;
+	outbuf_printf(&out, "%s=%llu ", name, (unsigned long long)value->number);
+}
+
+/* The values outside of arrays, as text. */
+static const char *each(const char *layout, const void *payload, size_t len, int result)
+{
+	use_layout(layout);
+	outbuf_close(&out);
+	out = outbuf_to(-1);
+	struct nettrace_event event = event_of(payload, len);
+
+	assert_int_equal(event_payload_each(&event, 8, put_one, NULL), result);
+	outbuf_char(&out, 0);
+	return out.data;
+}
+
+static void each_value_outside_of_arrays_is_passed_on(void **state)
+{
+	(void)state;
+	assert_string_equal(each("a:u8 o:{b:u8 p:{c:u16}} d:u8", "\1\2\3\0\4", 5, 0),
+			    "a=1 b=2 c=3 d=4 ");
+	assert_string_equal(each("n:u8 v:[n]{x:u8} z:u8", "\2\7\7\3", 4, 0), "n=2 z=3 ");
+	/* An older version ends earlier, a damaged one in a value or an object. */
+	assert_string_equal(each("a:u8 b:u8", "\1", 1, 0), "a=1 ");
+	assert_string_equal(each("a:u8 b:u16", "\1\2", 2, -EBADMSG), "a=1 ");
+	assert_string_equal(each("o:{a:u8 b:u16}", "\1", 1, -EBADMSG), "a=1 ");
+}
+
 static int tear_down(void **state)
 {
 	(void)state;
@@ -303,6 +334,7 @@ int main(void)
 		cmocka_unit_test(all_layouts_are_right_and_found),
 		cmocka_unit_test(descriptions_of_version_4_are_read),
 		cmocka_unit_test(hostile_descriptions_cost_little),
+		cmocka_unit_test(each_value_outside_of_arrays_is_passed_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, tear_down);
