@@ -8,9 +8,9 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define OPTIONS_DURATION_MAX_S (366.0 * 24 * 3600)
 
@@ -150,6 +150,18 @@ int options_no_argument(const struct command *command, int argc, char **argv)
 	log_error("%s takes no argument '%s'; see `profcpu help %s`", command->name, argv[optind],
 		  command->name);
 	return -EINVAL;
+}
+
+int options_command(const struct command *command, int argc, char **argv, char *const **ret_argv)
+{
+	if (optind <= 1 || strcmp(argv[optind - 1], "--") != 0)
+		return options_no_argument(command, argc, argv);
+	if (optind == argc || !*argv[optind]) {
+		log_error("a command is missing after --");
+		return -EINVAL;
+	}
+	*ret_argv = argv + optind;
+	return 0;
 }
 
 int options_allow_fs(const char *type)
@@ -315,4 +327,23 @@ int options_max_stack(const char *text, size_t *ret_frames)
 	if (!r)
 		*ret_frames = frames;
 	return r;
+}
+
+int options_port(const char *text, char **socket, bool *ret_listen)
+{
+	free(*socket);
+	*socket = strdup(text);
+	if (!*socket) {
+		log_error("out of memory");
+		return -ENOMEM;
+	}
+	char *comma = strrchr(*socket, ',');
+
+	*ret_listen = !comma || strcasecmp(comma + 1, "connect") != 0;
+	if (comma)
+		*comma = 0;
+	if (**socket && (!comma || !*ret_listen || !strcasecmp(comma + 1, "listen")))
+		return 0;
+	log_error("--diagnostic-port: '%s' is not PATH, PATH,listen or PATH,connect", text);
+	return -EINVAL;
 }

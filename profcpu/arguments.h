@@ -8,6 +8,7 @@
 #include "base/vec.h"
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -38,6 +39,12 @@ int options_one_argument(const struct command *command, int argc, char **argv,
 
 /* Takes no argument. 0; -EINVAL after one log_error line. */
 int options_no_argument(const struct command *command, int argc, char **argv);
+
+/*
+ * Takes a command behind "--", and otherwise no argument. *ret_argv: NULL if there is none. 0;
+ * -EINVAL after one log_error line.
+ */
+int options_command(const struct command *command, int argc, char **argv, char *const **ret_argv);
 
 /* The value of the option --allow-fs, which several commands share. */
 #define OPTIONS_ALLOW_FS 512
@@ -76,6 +83,13 @@ int options_size(const char *option, const char *text, uint64_t *ret_bytes);
 
 /* The argument of --max-stack: frames of a stack. 0; -EINVAL after one log_error line. */
 int options_max_stack(const char *text, size_t *ret_frames);
+
+/*
+ * The argument of --diagnostic-port: "PATH[,listen|,connect]", where listen is the default. Frees
+ * *socket and sets it to PATH, which the caller frees. 0; -EINVAL or -ENOMEM after one log_error
+ * line.
+ */
+int options_port(const char *text, char **socket, bool *ret_listen);
 
 /* Process ids such as "1,2,3". Free list with vec_free. */
 struct options_pids {

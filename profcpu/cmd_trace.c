@@ -78,27 +78,6 @@ static int trace_parse_rundown(struct trace_options *o)
 	return -EINVAL;
 }
 
-/* "PATH[,listen|,connect]", where listen is the default. */
-static int trace_parse_port(struct trace_arguments *a)
-{
-	free(a->socket);
-	a->socket = strdup(optarg);
-	if (!a->socket) {
-		log_error("out of memory");
-		return -ENOMEM;
-	}
-	char *comma = strrchr(a->socket, ',');
-
-	a->options.listen = !comma || strcasecmp(comma + 1, "connect") != 0;
-	if (comma)
-		*comma = 0;
-	a->options.socket = a->socket;
-	if (*a->socket && (!comma || !a->options.listen || !strcasecmp(comma + 1, "listen")))
-		return 0;
-	log_error("--diagnostic-port: '%s' is not PATH, PATH,listen or PATH,connect", optarg);
-	return -EINVAL;
-}
-
 static int trace_parse_providers(struct trace_arguments *a)
 {
 	int r = provider_list_add(&a->providers, optarg);
@@ -140,7 +119,7 @@ static int trace_parse_one(struct trace_arguments *a, int c)
 		o->quiet = true;
 		return 0;
 	case TRACE_PORT:
-		return trace_parse_port(a);
+		return options_port(optarg, &a->socket, &o->listen);
 	case TRACE_PROFILE:
 		a->profiles = optarg;
 		return 0;
@@ -237,30 +216,12 @@ static int trace_parse(int argc, char **argv, struct trace_arguments *a)
 	     (c = options_next(&command_trace, argc, argv, "+:p:d:o:q", trace_longopts)) != -1;)
 		if (trace_parse_one(a, c))
 			return -EINVAL;
-	bool marked = optind > 1 && !strcmp(argv[optind - 1], "--");
-
-	if (marked && (optind == argc || !*argv[optind])) {
-		log_error("a command is missing after --");
-		return -EINVAL;
-	}
-	if (marked)
-		a->options.argv = argv + optind;
-	else if (options_no_argument(&command_trace, argc, argv))
+	a->options.socket = a->socket;
+	if (options_command(&command_trace, argc, argv, &a->options.argv))
 		return -EINVAL;
 	if (trace_check(a))
 		return -EINVAL;
 	return trace_choose_providers(a);
-}
-
-static int trace_default_target(struct trace_options *o)
-{
-	struct options_pids pids = {0};
-	int status = default_target(&pids, true);
-
-	if (status == EXIT_DONE)
-		o->pid = pids.list.v[0];
-	vec_free(&pids.list);
-	return status;
 }
 
 static int trace_main(int argc, char **argv)
@@ -273,7 +234,7 @@ static int trace_main(int argc, char **argv)
 	a.options.nproviders = a.providers.v.len;
 	a.options.stop = &a.stop;
 	if (status == EXIT_DONE && !a.options.pid && !a.options.argv && !a.options.socket)
-		status = trace_default_target(&a.options);
+		status = default_target_pid(&a.options.pid);
 	if (status == EXIT_DONE)
 		status = trace_run(&a.options);
 	provider_list_free(&a.providers);

@@ -76,3 +76,14 @@ int default_target(struct options_pids *pids, bool dotnet)
 	}
 	return EXIT_DONE;
 }
+
+int default_target_pid(pid_t *ret_pid)
+{
+	struct options_pids pids = {0};
+	int status = default_target(&pids, true);
+
+	if (status == EXIT_DONE)
+		*ret_pid = pids.list.v[0];
+	vec_free(&pids.list);
+	return status;
+}

@@ -13,4 +13,7 @@
  */
 int default_target(struct options_pids *pids, bool dotnet);
 
+/* Like default_target, for a command of one process, which needs a .NET runtime. */
+int default_target_pid(pid_t *ret_pid);
+
 #endif

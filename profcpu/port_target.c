@@ -21,12 +21,8 @@ int port_target_pid(struct port *p, const char *text)
 
 int port_target_open(struct port *p)
 {
-	struct options_pids pids = {0};
-	int status = p->pid ? EXIT_DONE : default_target(&pids, true);
+	int status = p->pid ? EXIT_DONE : default_target_pid(&p->pid);
 
-	if (!p->pid && status == EXIT_DONE)
-		p->pid = pids.list.v[0];
-	vec_free(&pids.list);
 	if (status != EXIT_DONE)
 		return status;
 	int r = opener_new(&p->opener);

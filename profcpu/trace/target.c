@@ -2,12 +2,14 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/exit_status.h"
 #include "base/log.h"
 #include "base/remedy.h"
 #include "container/proc.h"
 #include "profcpu/trace/port_report.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 
 #define TARGET_VARIABLE "DOTNET_DiagnosticPorts"
 #define TARGET_WAIT_MS 50
+#define TARGET_END_WAIT_MS 20
 #define TARGET_NOTE_NS (5 * NS_PER_S)
 #define TARGET_RESUMED_MAX 64 /* connections that wait for a reply; the reply does not matter */
 #define TARGET_RESUMED_AT_ONCE 16
@@ -250,6 +253,53 @@ void trace_target_resume_others(struct trace_target *t)
 			close(fd);
 		outbuf_close(&message);
 	}
+}
+
+int trace_target_give_up(struct trace_target *t, int error, int *signal)
+{
+	const struct record_command *c = &t->command;
+	struct port_error err;
+
+	if (c->pid && c->ended)
+		return error == -ENOENT   ? EXIT_NOT_FOUND
+		       : error == -EACCES ? EXIT_NOT_EXECUTABLE
+					  : EXIT_FAILED;
+	if (c->pid && !*signal)
+		*signal = SIGTERM;
+	if (c->pid)
+		kill(c->pid, record_child_signal(*signal));
+	(void)trace_target_resume(t, clock_monotonic_ns() + NS_PER_S, &err);
+	return EXIT_FAILED;
+}
+
+int trace_target_end_command(struct trace_target *t, const struct trace_options *options,
+			     struct record_watch *watch, const struct trace_target_end *end,
+			     int status)
+{
+	struct record_command *c = &t->command;
+	bool noted = options->quiet || end->process || end->signal;
+	int signal = end->signal, signals = 0;
+
+	if (!c->pid || c->go_fd >= 0)
+		return status;
+	while (!record_child_ended(c) && signals < 2) {
+		if (signal) {
+			kill(c->pid, record_child_signal(signal));
+			signals++;
+		}
+		if (!noted)
+			log_note("waiting for the end of %s, process %d; Ctrl-C ends it",
+				 options->argv[0], c->pid);
+		noted = true;
+		trace_target_resume_others(t);
+		if (record_watch_wait(watch, TARGET_END_WAIT_MS, &signal))
+			break;
+	}
+	if (!c->ended || end->signal)
+		return status;
+	int of_command = record_child_exit_status(c->status);
+
+	return of_command && (status == EXIT_DONE || end->process) ? of_command : status;
 }
 
 void trace_target_release(struct trace_target *t)

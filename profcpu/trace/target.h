@@ -45,6 +45,28 @@ int trace_target_resume(struct trace_target *t, uint64_t deadline_ns, struct por
  */
 void trace_target_resume_others(struct trace_target *t);
 
+/*
+ * After a failure to begin: ends the command, and lets the runtime run. error: of
+ * trace_target_reach or a later step. *signal: the one that ended profcpu, or 0. Sets it to the one
+ * for the command. Returns an exit status.
+ */
+int trace_target_give_up(struct trace_target *t, int error, int *signal);
+
+/* How the events ended. */
+struct trace_target_end {
+	int signal;   /* that profcpu received; 0: none */
+	bool process; /* its runtime ended */
+};
+
+/*
+ * Waits until the command ends, and returns the status, or that of the command if it is worse.
+ * Runtimes that start in it later also wait for us, and would hang without us. Signals to us go on
+ * to the command; after the second one, profcpu does not wait any longer.
+ */
+int trace_target_end_command(struct trace_target *t, const struct trace_options *options,
+			     struct record_watch *watch, const struct trace_target_end *end,
+			     int status);
+
 /* Ends a command that has not executed its program, and frees all. */
 void trace_target_release(struct trace_target *t);
 

@@ -14,7 +14,6 @@
 #include "profcpu/trace/trace_file.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,6 @@
 
 #define TRACE_READ_BYTES ((size_t)8 << 20)
 #define TRACE_WAIT_MS 200
-#define TRACE_END_WAIT_MS 20
 /* A runtime with very many methods takes long to list them. */
 #define TRACE_STOP_NS (120 * NS_PER_S)
 #define TRACE_STOP_BYTES (UINT64_C(1) << 30) /* it has far fewer */
@@ -475,59 +473,6 @@ static int trace_finish(struct trace *t)
 	return r ? r : failed;
 }
 
-/*
- * Waits until the command ends, and returns the status. Runtimes that start in it later also wait
- * for us, and would hang without us. Signals to us go on to the command; after the second one,
- * profcpu does not wait any longer.
- */
-static int trace_end_command(struct trace *t, int status)
-{
-	struct record_command *c = &t->target.command;
-	int signal = t->end_signal, signals = 0;
-	bool noted = t->options->quiet || t->end == TRACE_END_PROCESS || signal;
-
-	if (!c->pid || c->go_fd >= 0)
-		return status;
-	while (!record_child_ended(c) && signals < 2) {
-		if (signal) {
-			kill(c->pid, record_child_signal(signal));
-			signals++;
-		}
-		if (!noted)
-			log_note("waiting for the end of %s, process %d; Ctrl-C ends it",
-				 t->options->argv[0], c->pid);
-		noted = true;
-		trace_target_resume_others(&t->target);
-		if (record_watch_wait(&t->watch, TRACE_END_WAIT_MS, &signal))
-			break;
-	}
-	if (!c->ended || t->end_signal)
-		return status;
-	int of_command = record_child_exit_status(c->status);
-
-	return of_command && (status == EXIT_DONE || t->end == TRACE_END_PROCESS) ? of_command
-										  : status;
-}
-
-/* After a failure to begin: returns the exit status. Nothing waits for us any longer. */
-static int trace_give_up(struct trace *t, int error)
-{
-	const struct record_command *c = &t->target.command;
-	struct port_error err;
-
-	(void)trace_file_close(&t->file);
-	if (c->pid && c->ended)
-		return error == -ENOENT   ? EXIT_NOT_FOUND
-		       : error == -EACCES ? EXIT_NOT_EXECUTABLE
-					  : EXIT_FAILED;
-	if (c->pid && !t->end_signal)
-		t->end_signal = SIGTERM;
-	if (c->pid)
-		kill(c->pid, record_child_signal(t->end_signal));
-	(void)trace_target_resume(&t->target, clock_monotonic_ns() + NS_PER_S, &err);
-	return EXIT_FAILED;
-}
-
 static int trace_run_begun(struct trace *t)
 {
 	int r = trace_target_reach(&t->target, t->options, &t->watch, &t->end_signal);
@@ -536,8 +481,10 @@ static int trace_run_begun(struct trace *t)
 	record_watch_survive_writes();
 	if (!r)
 		r = trace_begin(t);
-	if (r)
-		return trace_give_up(t, r);
+	if (r) {
+		(void)trace_file_close(&t->file);
+		return trace_target_give_up(&t->target, r, &t->end_signal);
+	}
 	t->end = trace_until_end(t);
 	int status = trace_finish(t) ? EXIT_FAILED : EXIT_DONE;
 
@@ -545,6 +492,14 @@ static int trace_run_begun(struct trace *t)
 	session_free(t->session);
 	t->session = NULL;
 	return status;
+}
+
+static int trace_end_command(struct trace *t, int status)
+{
+	const struct trace_target_end end = {.signal = t->end_signal,
+					     .process = t->end == TRACE_END_PROCESS};
+
+	return trace_target_end_command(&t->target, t->options, &t->watch, &end, status);
 }
 
 int trace_run(const struct trace_options *options)
