@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define MANIFEST_BYTES_MAX ((size_t)1 << 20)
@@ -153,6 +154,19 @@ static bool overwrite_file(int dir_fd, const struct outbuf *text)
 	       st.st_uid == geteuid() && text->len <= (uint64_t)st.st_blocks * 512 &&
 	       !file_pwrite_all(fd, text->data, text->len, 0) && !ftruncate(fd, (off_t)text->len) &&
 	       !file_sync(fd);
+}
+
+int recording_manifest_begin(struct recording_manifest *m, const char *tool)
+{
+	struct utsname uts = {0};
+
+	uname(&uts);
+	m->format = RECORDING_FORMAT;
+	m->tool = strdup(tool);
+	m->host = strdup(uts.nodename);
+	m->os_release = strdup(uts.release);
+	m->arch = strdup(uts.machine);
+	return m->tool && m->host && m->os_release && m->arch ? 0 : -ENOMEM;
 }
 
 int recording_manifest_write(int dir_fd, const struct recording_manifest *m)

@@ -102,6 +102,9 @@ struct recording_manifest {
 	bool symbols_complete; /* symbols/ has all names that the recording machine could find */
 };
 
+/* Sets the format, the tool, and what is known of this machine. 0 or -ENOMEM. */
+int recording_manifest_begin(struct recording_manifest *m, const char *tool);
+
 /*
  * Writes dir/manifest.json as a temporary file and renames it; on a full disk overwrites the
  * existing file. Waits for the disk if the recording is finished. 0 or -errno.

@@ -97,6 +97,12 @@ int post_open_dir(int dir_fd, const char *path, const struct stat *written,
 /* The title of a picture: the name of the recorded target. Borrowed; NULL: not known. */
 const char *post_open_title(const struct post_source *s);
 
+/*
+ * Makes a temporary directory in $TMPDIR or /tmp. *ret_fd: the caller closes it. 0; -errno after
+ * one log_error line.
+ */
+int post_open_temp_dir(struct temp_dir **ret_dir, int *ret_fd);
+
 /* The name of an input in messages. */
 static inline const char *post_open_name(const char *path)
 {

@@ -18,13 +18,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static int archive_make_temp_dir(struct post_source *s)
+int post_open_temp_dir(struct temp_dir **ret_dir, int *ret_fd)
 {
 	const char *base = getenv("TMPDIR");
 
 	if (!base || !*base)
 		base = "/tmp";
-	int r = temp_dir_make(base, &s->temp_dir, &s->dir_fd);
+	int r = temp_dir_make(base, ret_dir, ret_fd);
 
 	if (r == -ENOMEM)
 		log_error("out of memory");
@@ -153,7 +153,7 @@ static void archive_keep_damage(struct post_source *s, const char *name, char *d
 static int archive_open_dir(struct post_source *s, const char *name, int unpack_dir_fd)
 {
 	if (unpack_dir_fd < 0)
-		return archive_make_temp_dir(s);
+		return post_open_temp_dir(&s->temp_dir, &s->dir_fd);
 	s->dir_fd = fcntl(unpack_dir_fd, F_DUPFD_CLOEXEC, 0);
 	if (s->dir_fd >= 0)
 		return 0;

@@ -4,7 +4,6 @@
 #include "base/hashmap.h"
 #include "base/vec.h"
 #include "base/worker.h"
-#include "sampler/offcpu/blocked.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -370,9 +369,9 @@ bool record_blocked_wait(struct record_blocked *w, uint64_t until_ns)
 	return has_results;
 }
 
-/* Unwinds one stack. 0; -EAGAIN: missing code may come later; -ENOMEM. */
-static int unwind(struct unwinder *unwinder, struct record_offcpu *offcpu, struct blocked_result *a,
-		  bool last, struct unwound *ret_unwound)
+/* Unwinds one stack. 0; -EAGAIN: missing code may come later; -ENOMEM; the sink's. */
+static int unwind(struct unwinder *unwinder, const struct record_blocked_sink *sink,
+		  struct blocked_result *a, bool last, struct unwound *ret_unwound)
 {
 	const uint64_t regs[] = {a->found.sp, a->found.ip};
 	struct unwinder_sample sample = {
@@ -400,7 +399,7 @@ static int unwind(struct unwinder *unwinder, struct record_offcpu *offcpu, struc
 	}
 	error = r && r != -EAGAIN
 			? 0
-			: record_offcpu_add_stack(offcpu, a->request.tid, a->count, ret_unwound);
+			: sink->stack(sink->ctx, a->request.tid, a->count, &a->found, ret_unwound);
 	return error ? error : r;
 }
 
@@ -443,7 +442,7 @@ static void sweep(struct record_blocked *w)
 
 /* Unwinds results; keeps those that need unknown code. 0 or -ENOMEM. */
 static int unwind_all(struct record_blocked *w, struct unwinder *unwinder,
-		      struct record_offcpu *offcpu, bool last)
+		      const struct record_blocked_sink *sink, bool last)
 {
 	uint64_t now_ns = clock_monotonic_ns();
 	int r = 0;
@@ -453,7 +452,7 @@ static int unwind_all(struct record_blocked *w, struct unwinder *unwinder,
 		struct unwound unwound;
 		bool now = last || now_ns - a->since_ns > RECORD_BLOCKED_CODE_NS;
 
-		r = unwind(unwinder, offcpu, a, now, &unwound);
+		r = unwind(unwinder, sink, a, now, &unwound);
 		if (r == -EAGAIN) {
 			r = 0;
 			continue;
@@ -469,16 +468,16 @@ static int unwind_all(struct record_blocked *w, struct unwinder *unwinder,
 }
 
 int record_blocked_take(struct record_blocked *w, struct unwinder *unwinder,
-			struct record_offcpu *offcpu, bool last)
+			const struct record_blocked_sink *sink, bool last)
 {
 	int r = last ? collect(w) : 0;
 
 	if (!r)
-		r = unwind_all(w, unwinder, offcpu, last);
+		r = unwind_all(w, unwinder, sink, last);
 	worker_lock(&w->worker);
 	w->closed = w->closed || last;
 	worker_unlock(&w->worker);
-	/* Unwind these in the next round, because offcpu knows the waits of this round only then.
+	/* Unwind these in the next round, because the sink knows the waits of this round only then.
 	 */
 	return r ? r : collect(w);
 }

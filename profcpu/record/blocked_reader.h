@@ -7,7 +7,7 @@
 #ifndef PROFCPU_RECORD_BLOCKED_READER_H
 #define PROFCPU_RECORD_BLOCKED_READER_H
 
-#include "profcpu/record/offcpu_records.h"
+#include "sampler/offcpu/blocked.h"
 #include "unwind/unwinder.h"
 
 #define RECORD_BLOCKED_THREADS_MAX 65536       /* threads to read */
@@ -41,11 +41,21 @@ void record_blocked_read_now(struct record_blocked *w);
 void record_blocked_forget(struct record_blocked *w, int32_t tid);
 
 /*
- * Unwinds the stacks read so far and passes them to offcpu. last: the recording ends, so nothing
- * waits for code and no request follows. 0 or -ENOMEM.
+ * Takes the stack of a thread in the wait with this count. It may come twice: first without the
+ * callers behind unknown code. A non-zero result (-errno) ends the call and is returned by it.
+ */
+struct record_blocked_sink {
+	void *ctx;
+	int (*stack)(void *ctx, int32_t tid, uint64_t count, const struct blocked_stack *found,
+		     const struct unwound *unwound);
+};
+
+/*
+ * Unwinds the stacks read so far and passes them to the sink. last: the recording ends, so nothing
+ * waits for code and no request follows. 0, -ENOMEM, or the sink's.
  */
 int record_blocked_take(struct record_blocked *w, struct unwinder *unwinder,
-			struct record_offcpu *offcpu, bool last);
+			const struct record_blocked_sink *sink, bool last);
 
 /* Whether stacks are still to be read or unwound. */
 bool record_blocked_has_work(struct record_blocked *w);

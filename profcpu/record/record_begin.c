@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #define RECORD_FREQ_HZ 99
@@ -98,14 +97,8 @@ static char *target_text(const struct record_options *o)
 static int begin_manifest(struct record *rec)
 {
 	struct recording_manifest *m = &rec->manifest;
-	struct utsname uts = {0};
+	int r = recording_manifest_begin(m, RECORD_TOOL);
 
-	uname(&uts);
-	m->format = RECORDING_FORMAT;
-	m->tool = strdup(RECORD_TOOL);
-	m->host = strdup(uts.nodename);
-	m->os_release = strdup(uts.release);
-	m->arch = strdup(uts.machine);
 	m->target = target_text(rec->options);
 	m->event = strdup(rec->result->event);
 	m->freq_hz = rec->options->period    ? 0
@@ -118,7 +111,7 @@ static int begin_manifest(struct record *rec)
 		m->jit_names = strdup(jit_names_option_word(rec->options->jit_names));
 	if (sampler_locks_freely(NULL))
 		m->ring_memory = strdup(RECORDING_RINGS_FREE);
-	if (!m->tool || !m->host || !m->os_release || !m->arch || !m->target || !m->event) {
+	if (r || !m->target || !m->event) {
 		log_error("cannot record: out of memory");
 		return -ENOMEM;
 	}

@@ -76,6 +76,21 @@ static int request_blocked(void *ctx, int32_t pid, int32_t tid)
 	return record_blocked_request(u->blocked, pid, tid);
 }
 
+static int take_blocked_stack(void *ctx, int32_t tid, uint64_t count,
+			      const struct blocked_stack *found, const struct unwound *unwound)
+{
+	(void)found;
+	return record_offcpu_add_stack(ctx, tid, count, unwound);
+}
+
+/* Takes the stacks that the reader has. 0 or -ENOMEM. */
+static int take_blocked(struct record_unwind *u, bool last)
+{
+	const struct record_blocked_sink sink = {u->offcpu, take_blocked_stack};
+
+	return record_blocked_take(u->blocked, u->unwinder, &sink, last);
+}
+
 static void read_blocked_now(void *ctx)
 {
 	struct record_unwind *u = ctx;
@@ -265,7 +280,7 @@ static int take_last_blocked(struct record_unwind *u)
 	int r = 0, n = 0;
 
 	while (!r && record_blocked_has_work(u->blocked) && clock_monotonic_ns() < until_ns) {
-		r = record_blocked_take(u->blocked, u->unwinder, u->offcpu, last);
+		r = take_blocked(u, last);
 		/* Give up on memory that cannot be read in time: the recording must end. */
 		stalled_ns = clock_monotonic_ns() + LAST_STALL_NS;
 		came = record_blocked_wait(u->blocked,
@@ -280,7 +295,7 @@ static int take_last_blocked(struct record_unwind *u)
 		last = last || (!came && !n) ||
 		       clock_monotonic_ns() > begin_ns + RECORD_UNWIND_LAST_NS;
 	}
-	return r ? r : record_blocked_take(u->blocked, u->unwinder, u->offcpu, true);
+	return r ? r : take_blocked(u, true);
 }
 
 /* Takes and unwinds stacks of blocked threads. */
@@ -288,6 +303,5 @@ int record_unwind_take_blocked(struct record_unwind *u, bool end)
 {
 	if (!u->blocked)
 		return 0;
-	return end ? take_last_blocked(u)
-		   : record_blocked_take(u->blocked, u->unwinder, u->offcpu, false);
+	return end ? take_last_blocked(u) : take_blocked(u, false);
 }

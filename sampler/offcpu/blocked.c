@@ -30,7 +30,7 @@ static int next_number(const char **at, uint64_t *ret_number)
 
 /* Text of a thread that runs: "running"; that waits for a page: "-1 SP IP"; in a system call:
  * "NUMBER ARGUMENT*6 SP IP". */
-int blocked_parse(const char *text, uint64_t *ret_sp, uint64_t *ret_ip)
+int blocked_parse(const char *text, struct blocked_stack *ret_stack)
 {
 	uint64_t v[8];
 	const char *at = text + (text[0] == '-');
@@ -48,8 +48,10 @@ int blocked_parse(const char *text, uint64_t *ret_sp, uint64_t *ret_ip)
 		return -EBADMSG;
 	if (!v[n - 2] || !v[n - 1])
 		return -EAGAIN; /* kernel threads have no user registers */
-	*ret_sp = v[n - 2];
-	*ret_ip = v[n - 1];
+	*ret_stack =
+		(struct blocked_stack){.syscall = text[0] == '-' ? -1 : strtoll(text, NULL, 10),
+				       .sp = v[n - 2],
+				       .ip = v[n - 1]};
 	return 0;
 }
 
@@ -91,7 +93,7 @@ int blocked_read(const char *proc, pid_t tid, uint64_t count, void *stack, size_
 	int r = len < 0 ? (int)len : 0;
 
 	if (!r)
-		r = blocked_parse(text, &w.sp, &w.ip);
+		r = blocked_parse(text, &w);
 	if (!r)
 		r = memory_read_start(tid, w.sp, stack, bytes, &w.bytes);
 	if (!r)

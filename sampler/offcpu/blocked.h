@@ -15,12 +15,16 @@
 #define BLOCKED_STACK_MAX ((size_t)65536)
 
 struct blocked_stack {
+	int64_t syscall; /* number of the system call; -1: none, such as for a page */
 	uint64_t sp, ip;
 	size_t bytes; /* of the stack, from sp up */
 };
 
-/* Parses /proc/TID/syscall. 0; -EAGAIN: it runs, or is a kernel thread; -EBADMSG. */
-int blocked_parse(const char *text, uint64_t *ret_sp, uint64_t *ret_ip);
+/*
+ * Parses /proc/TID/syscall; bytes of the result are 0. 0; -EAGAIN: it runs, or is a kernel thread;
+ * -EBADMSG.
+ */
+int blocked_parse(const char *text, struct blocked_stack *ret_stack);
 
 /*
  * Reads the count of /proc/TID/schedstat, which is unique to each wait of the thread. proc NULL:

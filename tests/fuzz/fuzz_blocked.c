@@ -35,12 +35,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t first = part(data, size), second_at = behind(0, first, size),
 	       second = part(data + second_at, size - second_at);
 	size_t third_at = behind(second_at, second, size);
-	uint64_t sp = 0, ip = 0, count = 0;
+	uint64_t count = 0;
 	char *text = strndup((const char *)data, first);
-	struct blocked_stack w;
+	struct blocked_stack w, parsed = {0};
 	bool is_32;
 
-	if (!text || (!blocked_parse(text, &sp, &ip) && (!sp || !ip)))
+	if (!text || (!blocked_parse(text, &parsed) &&
+		      (!parsed.sp || !parsed.ip || parsed.syscall < -1 || parsed.bytes)))
 		abort();
 	free(text);
 	put("syscall", data, first);
@@ -48,7 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	put("auxv", data + third_at, size - third_at);
 	(void)blocked_count(fuzz_dir_path, getpid(), &count);
 	if (!blocked_read(fuzz_dir_path, getpid(), count, stack, sizeof(stack), &w) &&
-	    (!w.bytes || w.bytes > sizeof(stack) || w.sp != sp || w.ip != ip))
+	    (!w.bytes || w.bytes > sizeof(stack) || w.sp != parsed.sp || w.ip != parsed.ip ||
+	     w.syscall != parsed.syscall))
 		abort();
 	(void)blocked_parse_auxv(data + third_at, size - third_at, &is_32);
 	(void)blocked_is_32(fuzz_dir_path, getpid(), &is_32);

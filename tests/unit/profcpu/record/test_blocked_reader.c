@@ -3,6 +3,7 @@
 #include "profcpu/record/blocked_reader.h"
 
 #include "base/clock.h"
+#include "profcpu/record/offcpu_records.h"
 #include "tests/unit/under_valgrind.h"
 #include "tests/unit/wait_blocked.h"
 
@@ -78,10 +79,24 @@ static int take_request(void *ctx, int32_t pid, int32_t tid)
 	return record_blocked_request(f->blocked, pid, tid);
 }
 
+static int take_stack(void *ctx, int32_t tid, uint64_t count, const struct blocked_stack *found,
+		      const struct unwound *unwound)
+{
+	assert_true(found->syscall >= 0 && found->sp && found->ip && found->bytes);
+	return record_offcpu_add_stack(ctx, tid, count, unwound);
+}
+
+static int take(struct record_blocked *blocked, struct unwinder *unwinder,
+		struct record_offcpu *offcpu, bool last)
+{
+	return record_blocked_take(blocked, unwinder,
+				   &(struct record_blocked_sink){offcpu, take_stack}, last);
+}
+
 static void round_of(struct fixture *f)
 {
 	assert_int_equal(record_offcpu_round(f->offcpu), 0);
-	assert_int_equal(record_blocked_take(f->blocked, f->unwinder, f->offcpu, false), 0);
+	assert_int_equal(take(f->blocked, f->unwinder, f->offcpu, false), 0);
 	usleep(10000);
 }
 
@@ -203,12 +218,12 @@ static void stacks_without_code_are_reported_at_the_end(void **state)
 	begin_ns = clock_monotonic_ns();
 	/* A full buffer is not waited for. */
 	while (record_blocked_wait(f.blocked, begin_ns + 60 * NS_PER_S))
-		assert_int_equal(record_blocked_take(f.blocked, f.unwinder, f.offcpu, false), 0);
+		assert_int_equal(take(f.blocked, f.unwinder, f.offcpu, false), 0);
 	assert_true(clock_monotonic_ns() - begin_ns < 30 * NS_PER_S);
 	assert_true(record_blocked_stats(f.blocked).read < MANY &&
 		    record_blocked_has_work(f.blocked));
 	while (record_blocked_has_work(f.blocked)) {
-		assert_int_equal(record_blocked_take(f.blocked, f.unwinder, f.offcpu, true), 0);
+		assert_int_equal(take(f.blocked, f.unwinder, f.offcpu, true), 0);
 		(void)record_blocked_wait(f.blocked, clock_monotonic_ns() + 60 * NS_PER_S);
 	}
 	assert_int_equal(record_blocked_stats(f.blocked).read, MANY);
@@ -334,7 +349,7 @@ static void a_32_bit_program_waits_without_a_stack(void **state)
 	assert_int_equal(record_offcpu_round(offcpu), 0);
 	for (int i = 0; i < 1000 && record_blocked_has_work(p.blocked); i++) {
 		(void)record_blocked_wait(p.blocked, clock_monotonic_ns() + NS_PER_S);
-		assert_int_equal(record_blocked_take(p.blocked, unwinder, offcpu, false), 0);
+		assert_int_equal(take(p.blocked, unwinder, offcpu, false), 0);
 	}
 	if (record_blocked_stats(p.blocked).read) {
 		assert_int_equal(record_offcpu_finish(offcpu, clock_monotonic_ns()), 0);

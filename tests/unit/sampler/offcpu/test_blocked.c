@@ -20,20 +20,21 @@
 
 static void the_last_two_numbers_are_the_place(void **state)
 {
-	uint64_t sp = 0, ip = 0;
+	struct blocked_stack found = {0};
 
 	(void)state;
 	assert_int_equal(blocked_parse("202 0x5618a69a99f0 0x189 0x0 0x0 0x0 0xffffffff "
 				       "0x7ffcca609de0 0x7f420a7a3f16\n",
-				       &sp, &ip),
+				       &found),
 			 0);
-	assert_true(sp == 0x7ffcca609de0 && ip == 0x7f420a7a3f16);
-	assert_int_equal(blocked_parse("-1 0x10 0x20\n", &sp, &ip), 0);
-	assert_true(sp == 0x10 && ip == 0x20);
-	assert_int_equal(blocked_parse("running\n", &sp, &ip), -EAGAIN);
-	assert_int_equal(blocked_parse("0 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0\n", &sp, &ip),
+	assert_true(found.sp == 0x7ffcca609de0 && found.ip == 0x7f420a7a3f16);
+	assert_true(found.syscall == 202);
+	assert_int_equal(blocked_parse("-1 0x10 0x20\n", &found), 0);
+	assert_true(found.syscall == -1 && found.sp == 0x10 && found.ip == 0x20);
+	assert_int_equal(blocked_parse("running\n", &found), -EAGAIN);
+	assert_int_equal(blocked_parse("0 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0\n", &found),
 			 -EAGAIN); /* a kernel thread */
-	assert_true(sp == 0x10 && ip == 0x20);
+	assert_true(found.syscall == -1 && found.sp == 0x10 && found.ip == 0x20);
 }
 
 static void text_unlike_the_kernels_is_refused(void **state)
@@ -64,13 +65,13 @@ static void text_unlike_the_kernels_is_refused(void **state)
 		"1 0x0 0x0 0x0 0x0 0x0 0x0 0x10000000000000000 0x1\n",
 		"99999999999 0x0 0x0 0x0 0x0 0x0 0x0 0x1 0x1\n",
 	};
-	uint64_t sp = 1, ip = 2;
+	struct blocked_stack found = {.sp = 1, .ip = 2};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (blocked_parse(texts[i], &sp, &ip) != -EBADMSG)
+		if (blocked_parse(texts[i], &found) != -EBADMSG)
 			fail_msg("taken: %s", texts[i]);
-	assert_true(sp == 1 && ip == 2);
+	assert_true(found.sp == 1 && found.ip == 2);
 }
 
 struct sleeper {
