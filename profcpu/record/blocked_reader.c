@@ -144,9 +144,10 @@ void record_blocked_forget(struct record_blocked *w, int32_t tid)
 	worker_unlock(&w->worker);
 }
 
-static bool has_room(const struct record_blocked *w)
+/* Whether another stack fits, whatever its size. */
+static bool has_room(size_t bytes)
 {
-	return w->bytes + BATCH * BLOCKED_STACK_MAX <= RECORD_BLOCKED_BYTES;
+	return bytes + BLOCKED_STACK_MAX <= RECORD_BLOCKED_BYTES;
 }
 
 static struct blocked_request take_request(struct record_blocked *w)
@@ -162,16 +163,24 @@ static struct blocked_request take_request(struct record_blocked *w)
 	return q;
 }
 
+static size_t bytes_of(const struct blocked_request *q)
+{
+	return q->more ? BLOCKED_STACK_MAX : RECORD_BLOCKED_FIRST_BYTES;
+}
+
 /* Waits for requests and for room for their results. Returns their number; 0: stop. */
 static size_t next_requests(struct record_blocked *w, struct blocked_request requests[BATCH])
 {
-	size_t n = 0, left;
+	size_t n = 0, left, bytes;
 
 	worker_lock(&w->worker);
-	while (!w->worker.stopping && (w->next == w->requests.len || !has_room(w)))
+	while (!w->worker.stopping && (w->next == w->requests.len || !has_room(w->bytes)))
 		(void)worker_wait(&w->worker, WORKER_FOREVER);
-	while (!w->worker.stopping && n < BATCH && w->next < w->requests.len)
-		requests[n++] = take_request(w);
+	bytes = w->bytes;
+	while (!w->worker.stopping && n < BATCH && w->next < w->requests.len && has_room(bytes)) {
+		requests[n] = take_request(w);
+		bytes += bytes_of(&requests[n++]);
+	}
 	left = w->requests.len - w->next;
 	if (w->next >= left) {
 		if (left)
@@ -183,11 +192,6 @@ static size_t next_requests(struct record_blocked *w, struct blocked_request req
 	w->reading = n;
 	worker_unlock(&w->worker);
 	return n;
-}
-
-static size_t bytes_of(const struct blocked_request *q)
-{
-	return q->more ? BLOCKED_STACK_MAX : RECORD_BLOCKED_FIRST_BYTES;
 }
 
 static int read_one(struct record_blocked *w, struct blocked_result *a)
@@ -360,7 +364,7 @@ bool record_blocked_wait(struct record_blocked *w, uint64_t until_ns)
 	worker_lock(&w->worker);
 	w->no_rest = true;
 	worker_wake(&w->worker);
-	while (!w->results.len && pending_requests(w) && (w->reading || has_room(w)) &&
+	while (!w->results.len && pending_requests(w) && (w->reading || has_room(w->bytes)) &&
 	       !w->worker.ended && worker_wait(&w->worker, until_ns))
 		;
 	bool has_results = w->results.len;

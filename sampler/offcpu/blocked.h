@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define BLOCKED_STACK_MAX ((size_t)65536)
+#define BLOCKED_STACK_MAX ((size_t)2 << 20) /* more than the default stack of .NET threads */
 
 struct blocked_stack {
 	int64_t syscall; /* number of the system call; -1: none, such as for a page */
