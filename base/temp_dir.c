@@ -167,6 +167,11 @@ int temp_dir_make(const char *base, struct temp_dir **ret_dir, int *ret_fd)
 	return r;
 }
 
+const char *temp_dir_path(const struct temp_dir *d)
+{
+	return d->path;
+}
+
 void temp_dir_remove(struct temp_dir *d)
 {
 	if (!d)

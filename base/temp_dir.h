@@ -13,6 +13,9 @@ struct temp_dir;
  */
 int temp_dir_make(const char *base, struct temp_dir **ret_dir, int *ret_fd);
 
+/* Its path: base and its name. Lives as long as d. */
+const char *temp_dir_path(const struct temp_dir *d);
+
 /* Removes it with all that is in it, and frees d. NULL: nothing to do. */
 void temp_dir_remove(struct temp_dir *d);
 

@@ -17,6 +17,7 @@ const struct command *const command_table[] = {
 	&command_ps,
 	&command_compare,
 	&command_symbols,
+	&command_stacks,
 	&command_trace,
 	&command_events,
 	&command_counters,

@@ -91,6 +91,9 @@ uint32_t record_unwind_stack_bytes(const struct record_unwind *u);
 /* Fixes the size, because it cannot be changed; limited: for lack of descriptors. */
 void record_unwind_keep_stack_bytes(struct record_unwind *u, uint32_t bytes, bool limited);
 
+/* The part of a sample with ARCH_PERF_REGS that is unwound. last: as in struct unwinder_sample. */
+struct unwinder_sample record_unwind_sample(const struct perfdata_record *record, bool last);
+
 struct record_unwind_stats {
 	struct unwinder_stats unwinder;
 	uint64_t waited;        /* deferred samples */

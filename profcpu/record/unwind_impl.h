@@ -73,7 +73,6 @@ int record_unwind_take_sample(struct record_unwind *u, struct perfdata_writer *w
 int record_unwind_take_other(struct record_unwind *u, struct perfdata_writer *w,
 			     const struct perf_event_header *header,
 			     const struct perfdata_record *record);
-struct unwinder_sample record_unwind_sample(const struct perfdata_record *record, bool last);
 
 /* unwind_offcpu.c */
 int record_unwind_begin_offcpu(struct record_unwind *u, const struct record_unwind_options *o);

@@ -69,16 +69,7 @@ static int target_start(struct trace_target *t, const struct trace_options *opti
 	AUTO_FREE char *base = realpath(target_temp(), NULL), *path = NULL, *value = NULL;
 	AUTO_CLOSE int dir_fd = -1;
 	int r = base ? temp_dir_make(base, &t->dir, &dir_fd) : -errno;
-	char link[64];
-	char dir[PATH_MAX];
 
-	if (!r) {
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", dir_fd);
-		ssize_t n = readlink(link, dir, sizeof(dir) - 1);
-
-		dir[n > 0 ? n : 0] = 0;
-		r = n > 0 ? 0 : -errno;
-	}
 	if (r) {
 		log_error("cannot make a directory in %s: %s%s", target_temp(), strerror(-r),
 			  remedy_for(r));
@@ -88,7 +79,8 @@ static int target_start(struct trace_target *t, const struct trace_options *opti
 
 	t->ports = before && *before ? strdup(before) : NULL;
 	/* A semicolon or comma in the path would end it. */
-	if ((before && *before && !t->ports) || asprintf(&path, "%s/port", dir) < 0 ||
+	if ((before && *before && !t->ports) ||
+	    asprintf(&path, "%s/port", temp_dir_path(t->dir)) < 0 ||
 	    asprintf(&value, "%s,suspend%s%s", path, t->ports ? ";" : "",
 		     t->ports ? t->ports : "") < 0) {
 		log_error("out of memory");

@@ -1,0 +1,112 @@
+// Threads that stay in known places: each runs Places.METHOD, has the name METHOD, and does what it says. Pool threads wait
+// in Places.InTask. MORE further threads sleep in Places.More. With CHURN, other threads begin and end all the time.
+// For each line on stdin it prints the longest time between two looks at the clock in Places.Busy, since the last line.
+// usage: parked SECONDS [MORE [CHURN]]
+using System.Diagnostics;
+using System.Net;
+using System.Net.Sockets;
+using System.Runtime.CompilerServices;
+
+int seconds = args.Length > 0 ? int.Parse(args[0]) : 10;
+int more = args.Length > 1 ? int.Parse(args[1]) : 0;
+Thread[] threads = [Start(Places.HoldsLock), Start(Places.WaitsForLock), Start(Places.Sleeps), Start(Places.ReadsSocket),
+    Start(Places.WaitsForTask), Start(Places.WaitsForEvent), Start(Places.Busy)];
+for (int i = 0; i < more; i++)
+    Start(Places.More);
+if (args.Length > 2)
+    Start(Places.Churn);
+foreach (Thread thread in threads)
+    while (thread.Name != nameof(Places.Busy) && (thread.ThreadState & System.Threading.ThreadState.WaitSleepJoin) == 0 && thread.Name != nameof(Places.ReadsSocket))
+        Thread.Sleep(1);
+new Thread(_ => Places.AnswersGaps()) { Name = "Gaps", IsBackground = true }.Start();
+Thread.Sleep(500);
+Console.WriteLine($"parked pid {Environment.ProcessId}");
+Places.Stays(seconds);
+
+static Thread Start(Action place)
+{
+    Thread thread = new(() => place(), 256 << 10) { Name = place.Method.Name, IsBackground = true };
+    thread.Start();
+    return thread;
+}
+
+internal static class Places
+{
+    private static readonly object Lock = new();
+    private static readonly ManualResetEventSlim Locked = new(), Never = new();
+    private static readonly TaskCompletionSource Unfinished = new();
+    private static long longestGap;
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static void Stays(int seconds) => Thread.Sleep(seconds * 1000);
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static void HoldsLock()
+    {
+        lock (Lock)
+        {
+            Locked.Set();
+            Thread.Sleep(Timeout.Infinite);
+        }
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static void WaitsForLock()
+    {
+        Locked.Wait();
+        lock (Lock)
+            Console.WriteLine("never");
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static void Sleeps() => Thread.Sleep(Timeout.Infinite);
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static void More() => Thread.Sleep(Timeout.Infinite);
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static void ReadsSocket()
+    {
+        using TcpListener listener = new(IPAddress.Loopback, 0);
+        listener.Start();
+        using TcpClient client = new();
+        client.Connect((IPEndPoint)listener.LocalEndpoint);
+        using TcpClient server = listener.AcceptTcpClient();
+        Console.WriteLine(server.Client.Receive(new byte[1]));
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static void WaitsForTask() => Unfinished.Task.Wait();
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static void WaitsForEvent() => Never.Wait();
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static void Busy()
+    {
+        for (long last = Stopwatch.GetTimestamp(); ;)
+        {
+            long now = Stopwatch.GetTimestamp();
+            if (now - last > Volatile.Read(ref longestGap))
+                Volatile.Write(ref longestGap, now - last);
+            last = now;
+        }
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static void Churn()
+    {
+        for (; ; )
+        {
+            Thread thread = new(() => Thread.Sleep(1)) { Name = "Short" };
+            thread.Start();
+            thread.Join();
+        }
+    }
+
+    public static void AnswersGaps()
+    {
+        while (Console.ReadLine() is not null)
+            Console.WriteLine($"gap {Interlocked.Exchange(ref longestGap, 0) * 1_000_000 / Stopwatch.Frequency} us");
+    }
+}
