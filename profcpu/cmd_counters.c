@@ -161,7 +161,7 @@ static int counters_main(int argc, char **argv)
 
 	a.options.list = &a.list;
 	if (status == EXIT_DONE && !t->pid && !t->argv && !t->socket)
-		status = default_target_pid(&t->pid);
+		status = default_target_one(&t->pid, true);
 	if (status == EXIT_DONE)
 		status = counters_run(&a.options);
 	counter_list_free(&a.list);

@@ -102,22 +102,12 @@ static int stacks_write(const struct stacks_arguments *a, struct snapshot *s)
 	return r;
 }
 
-static int stacks_choose(struct stacks_arguments *a)
-{
-	struct options_pids pids = {0};
-	int status = a->take.pid ? EXIT_DONE : default_target(&pids, false);
-
-	if (!a->take.pid && status == EXIT_DONE)
-		a->take.pid = pids.list.v[0];
-	vec_free(&pids.list);
-	return status;
-}
-
 static int stacks_run(int argc, char **argv)
 {
 	struct stacks_arguments a = {.take.load = {.write_store_dir_fd = -1}};
 	struct snapshot s = {0};
-	int status = stacks_parse(argc, argv, &a) ? EXIT_USAGE : stacks_choose(&a);
+	int status =
+		stacks_parse(argc, argv, &a) ? EXIT_USAGE : default_target_one(&a.take.pid, false);
 
 	if (status != EXIT_DONE)
 		return status;

@@ -234,7 +234,7 @@ static int trace_main(int argc, char **argv)
 	a.options.nproviders = a.providers.v.len;
 	a.options.stop = &a.stop;
 	if (status == EXIT_DONE && !a.options.pid && !a.options.argv && !a.options.socket)
-		status = default_target_pid(&a.options.pid);
+		status = default_target_one(&a.options.pid, true);
 	if (status == EXIT_DONE)
 		status = trace_run(&a.options);
 	provider_list_free(&a.providers);

@@ -77,13 +77,13 @@ int default_target(struct options_pids *pids, bool dotnet)
 	return EXIT_DONE;
 }
 
-int default_target_pid(pid_t *ret_pid)
+int default_target_one(pid_t *pid, bool dotnet)
 {
 	struct options_pids pids = {0};
-	int status = default_target(&pids, true);
+	int status = *pid ? EXIT_DONE : default_target(&pids, dotnet);
 
-	if (status == EXIT_DONE)
-		*ret_pid = pids.list.v[0];
+	if (!*pid && status == EXIT_DONE)
+		*pid = pids.list.v[0];
 	vec_free(&pids.list);
 	return status;
 }

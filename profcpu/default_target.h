@@ -13,7 +13,7 @@
  */
 int default_target(struct options_pids *pids, bool dotnet);
 
-/* Like default_target, for a command of one process, which needs a .NET runtime. */
-int default_target_pid(pid_t *ret_pid);
+/* The same for a command of one process: sets *pid if it is 0. */
+int default_target_one(pid_t *pid, bool dotnet);
 
 #endif

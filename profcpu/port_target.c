@@ -21,7 +21,7 @@ int port_target_pid(struct port *p, const char *text)
 
 int port_target_open(struct port *p)
 {
-	int status = p->pid ? EXIT_DONE : default_target_pid(&p->pid);
+	int status = default_target_one(&p->pid, true);
 
 	if (status != EXIT_DONE)
 		return status;

@@ -5,7 +5,7 @@
 #include "profcpu/post/load.h"
 #include "profcpu/stacks/threads.h"
 
-#define BY_RUNTIME_NS (20 * NS_PER_MS) /* of sampling; ending the session takes longer */
+#define BY_RUNTIME_NS (50 * NS_PER_MS) /* of sampling; ending the session takes longer */
 
 /*
  * Runs the sampler of the runtime for a moment. It stops all threads for each sample. Each thread

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/remedy.h"
 #include "container/access.h"
+#include "container/ask.h"
 #include "container/dotnet_process.h"
 #include "profcpu/stacks/by_runtime.h"
 #include "profcpu/stacks/taker.h"
@@ -46,6 +47,8 @@ static int snapshot_failed(const struct snapshot_options *o, int error)
 {
 	if (error == -ESRCH)
 		log_error("process %d has ended", o->pid);
+	else if (error == -ETIME)
+		log_error("process %d: it " ASK_SILENT_WHY "; " ASK_SILENT_REMEDY, o->pid);
 	else
 		log_error("process %d: cannot take its stacks: %s%s", o->pid, strerror(-error),
 			  remedy_for(error));
@@ -85,7 +88,8 @@ static int snapshot_from_memory(const struct snapshot_options *o, struct snapsho
 	const struct taker_options taker = {.threads = &s->threads,
 					    .files = &files,
 					    .opener = o->opener,
-					    .limit_ns = SNAPSHOT_NS};
+					    .limit_ns = SNAPSHOT_NS +
+							s->threads.list.len * SNAPSHOT_THREAD_NS};
 
 	if (!r) {
 		r = taker_run(&taker);

@@ -13,7 +13,8 @@
 #include <stdbool.h>
 
 /* Time for threads to wait, or to run and be sampled. Others have no stack. */
-#define SNAPSHOT_NS (NS_PER_S)
+#define SNAPSHOT_NS NS_PER_S
+#define SNAPSHOT_THREAD_NS NS_PER_MS /* in addition for each thread */
 
 struct snapshot_options {
 	pid_t pid;

@@ -319,6 +319,8 @@ static int taker_may_read(const struct stacks_threads *threads)
 	size_t len;
 	int r = proc_read(threads->pid, 0, "syscall", PROC_FILE_MAX, &syscall, &len);
 
+	if (r == -ETIME)
+		return r;
 	if (!r)
 		r = proc_read(threads->pid, 0, "stat", PROC_FILE_MAX, &stat, &len);
 	if (!r && !proc_stat_field(stat, PROC_STAT_START_STACK, &stack) && stack)

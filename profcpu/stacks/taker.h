@@ -17,7 +17,7 @@ struct taker_options {
  *
  * 0, also if threads have no stack; -EACCES, -EPERM, -ENOSYS, -ENOENT: the memory of the process
  * may not be read, or the kernel does not tell where its threads wait; -ENOTSUP: no rules for this
- * architecture; -ESRCH; -ENOMEM; -errno.
+ * architecture; -ETIME: it does not answer (ask.h); -ESRCH; -ENOMEM; -errno.
  */
 int taker_run(const struct taker_options *options);
 

@@ -1,8 +1,6 @@
-// Threads that stay in known places: each runs Places.METHOD, has the name METHOD, and does what it says. Pool threads wait
-// in Places.InTask. MORE further threads sleep in Places.More. With CHURN, other threads begin and end all the time.
-// For each line on stdin it prints the longest time between two looks at the clock in Places.Busy, since the last line.
+// Threads that stay in known places: each runs Places.METHOD, has the name METHOD, and does what it says. MORE further
+// threads sleep in Places.More. With CHURN, other threads begin and end all the time.
 // usage: parked SECONDS [MORE [CHURN]]
-using System.Diagnostics;
 using System.Net;
 using System.Net.Sockets;
 using System.Runtime.CompilerServices;
@@ -16,9 +14,8 @@ for (int i = 0; i < more; i++)
 if (args.Length > 2)
     Start(Places.Churn);
 foreach (Thread thread in threads)
-    while (thread.Name != nameof(Places.Busy) && (thread.ThreadState & System.Threading.ThreadState.WaitSleepJoin) == 0 && thread.Name != nameof(Places.ReadsSocket))
+    while (thread.Name is not (nameof(Places.Busy) or nameof(Places.ReadsSocket)) && (thread.ThreadState & ThreadState.WaitSleepJoin) == 0)
         Thread.Sleep(1);
-new Thread(_ => Places.AnswersGaps()) { Name = "Gaps", IsBackground = true }.Start();
 Thread.Sleep(500);
 Console.WriteLine($"parked pid {Environment.ProcessId}");
 Places.Stays(seconds);
@@ -35,7 +32,7 @@ internal static class Places
     private static readonly object Lock = new();
     private static readonly ManualResetEventSlim Locked = new(), Never = new();
     private static readonly TaskCompletionSource Unfinished = new();
-    private static long longestGap;
+    private static long turns;
 
     [MethodImpl(MethodImplOptions.NoInlining)]
     public static void Stays(int seconds) => Thread.Sleep(seconds * 1000);
@@ -84,13 +81,8 @@ internal static class Places
     [MethodImpl(MethodImplOptions.NoInlining)]
     public static void Busy()
     {
-        for (long last = Stopwatch.GetTimestamp(); ;)
-        {
-            long now = Stopwatch.GetTimestamp();
-            if (now - last > Volatile.Read(ref longestGap))
-                Volatile.Write(ref longestGap, now - last);
-            last = now;
-        }
+        for (; ; )
+            turns++;
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)]
@@ -102,11 +94,5 @@ internal static class Places
             thread.Start();
             thread.Join();
         }
-    }
-
-    public static void AnswersGaps()
-    {
-        while (Console.ReadLine() is not null)
-            Console.WriteLine($"gap {Interlocked.Exchange(ref longestGap, 0) * 1_000_000 / Stopwatch.Frequency} us");
     }
 }

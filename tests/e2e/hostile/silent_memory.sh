@@ -63,6 +63,11 @@ for who in -p -a; do
 	[ "$i" -lt 4 ] || fail "collect $who did not read the page: $out"
 done
 grep -q alpha_leaf rec-a/folded_stacks.out || fail "the other process is not there"
+map_page stacks
+timeout -s KILL 60 "$PROFCPU" stacks -p "$TARGET" >log 2>&1 || fail "stacks gave $?: $(cat log)"
+grep -q '^1 thread, running$' log || fail "stacks lacks the thread that runs: $(cat log)"
+stop "$TARGET"
+stop "$SERVER"
 
 # A target keeps the lock of the file in whose code it runs: it writes to it from memory that does not come.
 for hole in 0 9000000; do

@@ -50,6 +50,8 @@ grep -q 'target answers  *the process waits in execve' out || give_up "doctor do
 grep -q 'Timer expired\|target files' out && give_up "doctor advises what does not help: $(cat out)"
 asks 1 collect -p "$SILENT" -d 1 -o one
 grep -q "process $SILENT: it waits in execve .*; end it" out || give_up "collect -p: $(cat out)"
+asks 1 stacks -p "$SILENT"
+grep -q "process $SILENT: it waits in execve .*; end it" out || give_up "stacks: $(cat out)"
 for option in -q --off-cpu; do
 	asks 0 collect -a "$option" -F 499 -d 2 -o "all$option"
 	grep -q 'alpha_leaf' "all$option/folded_stacks.out" || give_up "collect -a $option lacks other processes"
