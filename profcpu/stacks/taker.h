@@ -14,10 +14,11 @@ struct taker_options {
 
 /*
  * Takes the stack of each thread. Threads without one have the reason.
- *
- * 0, also if threads have no stack; -EACCES, -EPERM, -ENOSYS, -ENOENT: the memory of the process
- * may not be read, or the kernel does not tell where its threads wait; -ENOTSUP: no rules for this
- * architecture; -ETIME: it does not answer (ask.h); -ESRCH; -ENOMEM; -errno.
+ *   0, also if threads have no stack;
+ *   -EACCES, -EPERM, -ENOSYS, -ENOENT: its memory, or where its threads wait, may not be read;
+ *   -ENOTSUP: no rules for this architecture;
+ *   -ETIME: it does not answer (ask.h);
+ *   -ESRCH; -ENOMEM; -errno.
  */
 int taker_run(const struct taker_options *options);
 
