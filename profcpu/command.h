@@ -17,9 +17,9 @@ struct command {
 };
 
 extern const struct command command_collect, command_compare, command_postprocess, command_fold,
-	command_flamegraph, command_ps, command_doctor, command_symbols, command_stacks, command_trace,
-	command_events, command_counters, command_info, command_env, command_dump, command_load,
-	command_resume, command_help, command_version;
+	command_flamegraph, command_ps, command_doctor, command_symbols, command_stacks,
+	command_trace, command_events, command_counters, command_info, command_env, command_dump,
+	command_load, command_resume, command_help, command_version;
 
 /* The command with this name; NULL: none. */
 const struct command *command_find(const char *name);
