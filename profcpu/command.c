@@ -9,26 +9,11 @@
 #include <string.h>
 
 const struct command *const command_table[] = {
-	&command_collect,
-	&command_postprocess,
-	&command_fold,
-	&command_flamegraph,
-	&command_doctor,
-	&command_ps,
-	&command_compare,
-	&command_symbols,
-	&command_stacks,
-	&command_trace,
-	&command_events,
-	&command_counters,
-	&command_info,
-	&command_env,
-	&command_dump,
-	&command_load,
-	&command_resume,
-	&command_help,
-	&command_version,
-	NULL,
+	&command_collect, &command_postprocess, &command_fold,    &command_flamegraph,
+	&command_doctor,  &command_ps,          &command_compare, &command_symbols,
+	&command_stacks,  &command_trace,       &command_events,  &command_counters,
+	&command_info,    &command_env,         &command_dump,    &command_load,
+	&command_resume,  &command_help,        &command_version, NULL,
 };
 
 const struct command *command_find(const char *name)
