@@ -113,8 +113,9 @@ static void signature_convention(struct signature *s)
 			outbuf_str(s->out, signature_conventions[i]);
 }
 
-/* Converts "<!0,class A>". */
-static int signature_args(struct signature *s, char open, char close)
+/* Converts a list in brackets such as "<!0,class A>". type: converts one of it. */
+static int signature_list(struct signature *s, char open, char close,
+			  int (*type)(struct signature *s))
 {
 	if (!signature_at(s, open))
 		return -EBADMSG;
@@ -126,7 +127,7 @@ static int signature_args(struct signature *s, char open, char close)
 		if (signature_takes(s, "..."))
 			outbuf_str(s->out, "...");
 		else
-			r = signature_type(s);
+			r = type(s);
 		if (r)
 			return r;
 		if (signature_at(s, ',') && s->p + 1 < s->end && s->p[1] != close) {
@@ -139,6 +140,11 @@ static int signature_args(struct signature *s, char open, char close)
 	s->p++;
 	outbuf_char(s->out, close);
 	return 0;
+}
+
+static int signature_args(struct signature *s, char open, char close)
+{
+	return signature_list(s, open, close, signature_type);
 }
 
 /* Converts the suffixes of a type: "[]", "[,]", "*", "&", " pinned". */
@@ -333,32 +339,9 @@ static bool perf_skips(struct signature *s, const char *mark)
 	return found != NULL;
 }
 
-/* Converts a list in brackets. */
 static int perf_args(struct signature *s, char open, char close)
 {
-	if (!signature_at(s, open))
-		return -EBADMSG;
-	s->p++;
-	outbuf_char(s->out, open);
-	while (!signature_at(s, close)) {
-		int r = 0;
-
-		if (signature_takes(s, "..."))
-			outbuf_str(s->out, "...");
-		else
-			r = perf_type(s);
-		if (r)
-			return r;
-		if (signature_at(s, ',') && s->p + 1 < s->end && s->p[1] != close) {
-			s->p++;
-			outbuf_char(s->out, ',');
-		} else if (!signature_at(s, close)) {
-			return -EBADMSG;
-		}
-	}
-	s->p++;
-	outbuf_char(s->out, close);
-	return 0;
+	return signature_list(s, open, close, perf_type);
 }
 
 /* Converts "[ASSEMBLY]N.OUTER/INNER<...>" into "INNER<...>": events omit the outer classes. */

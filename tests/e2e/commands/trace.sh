@@ -42,7 +42,7 @@ for version in 8 9 10; do
 	some "default-$version.nettrace" $SAMPLER
 	some "default-$version.nettrace" $RUNTIME ExceptionThrown
 	some "default-$version.nettrace" $RUNDOWN MethodDCEndVerbose
-	trace -p "$pid" -d 00:00:01 --rundown off --providers "$RUNTIME:8001:verbose" -o "chosen-$version.nettrace" || fail "$(cat err)"
+	trace -p "$pid" -d 00:00:04 --rundown off --providers "$RUNTIME:8001:verbose" -o "chosen-$version.nettrace" || fail "$(cat err)"
 	equal "chosen-$version.nettrace"
 	some "chosen-$version.nettrace" $RUNTIME ExceptionThrown
 	none "chosen-$version.nettrace" $RUNDOWN MethodDCEndVerbose
