@@ -69,6 +69,8 @@ for format in 4 6; do
 		equal anew.nettrace
 		grep -q 'TraceEvent lost 0;' verdict || fail "$(tail -n 1 verdict)"
 		"$PROFCPU" events --raw $trace.nettrace >before 2>events.err || fail "$(cat events.err)"
+		# Activities are labels in format 6, which the helper does not write.
+		[ $format = 4 ] || sed -i -E 's/"(related_)?activity":"[^"]*",?//g' before lines
 		cmp before lines || fail "$trace in format $format has other events"
 	done
 done
