@@ -40,12 +40,12 @@ for (route, tid), log in notes.items():
     used = (cpu_at(log, end) - cpu_at(log, begin)) / window * 100
     ran = t['ns']['running'] / window * 100
     assert abs(used - ran) < points, f'{route} {tid}: {used:.2f} % by its own clock, {ran:.2f} % compared'
-    # Its samples are taken while the sampler does not stop it.
+    # Samples are taken while the sampler does not stop the thread, but it waits for a CPU after each stop, too.
     labels = t['samples']
     known = t['ns']['running'] + t['ns']['waiting_for_cpu'], labels['running'] + labels['waiting_for_cpu']
     if route == 'cpu':
         by_time, by_samples = (n / whole * 100 for n, whole in zip((t['ns']['running'], labels['running']), known))
-        assert abs(by_time - by_samples) < 2 * points, f'{tid}: {by_time:.1f} % of the time, {by_samples:.1f} % of the samples run'
+        assert abs(by_time - by_samples) < 12, f'{tid}: {by_time:.1f} % of the time, {by_samples:.1f} % of the samples run'
     if 'name' in t and t['name']:
         assert t['name'] == route, t
 methods = {m['name']: m['total'] for m in c['methods']}
@@ -140,7 +140,8 @@ for tid in tids:
     for key, word in (('r', 'running'), ('w', 'waiting_for_cpu'), ('b', 'blocked')):
         ours, theirs = tids[tid][word] / whole * 100, sums[tid][key] / whole * 100
         print(tid, word, round(ours, 2), round(theirs, 2))
-        assert abs(ours - theirs) < 2, f'thread {tid}, {word}: {ours:.2f} % and {theirs:.2f} % traced'
+        # The states that our recording calls unknown may be of one kind.
+        assert abs(ours - theirs) < 2 + tids[tid]['unknown'] / whole * 100, f'thread {tid}, {word}: {ours:.2f} % and {theirs:.2f} % traced'
 PYTHON
 python3 sched.py >sched.out 2>&1 || fail "other states than in the trace: $(tail -n 20 sched.out; head -n 20 sched.txt)"
 
