@@ -164,7 +164,7 @@ static int import_end(struct import *in, struct import_deferred *deferred)
 	struct profile_sample *sample = &deferred->sample;
 	int r = 0;
 
-	if (sample->weight == IMPORT_OF_TRACE)
+	if (deferred->of_trace)
 		return post_import_end_trace_sample(in, deferred);
 	if (!deferred->again)
 		r = symbolizer_end(in->symbols, &deferred->begun, sample->time_ns, &in->thread,

@@ -23,8 +23,9 @@ int post_import_trace_samples(struct import *in, uint64_t before_ns)
 						 .sample = {.callchain = unnamed.callchain,
 							    .ncallchain = unnamed.ncallchain}};
 		struct import_deferred deferred = {
-			.sample = {.time_ns = unnamed.time_ns, .weight = IMPORT_OF_TRACE},
-			.file_off = unnamed.number};
+			.sample = {.time_ns = unnamed.time_ns},
+			.file_off = unnamed.number,
+			.of_trace = true};
 
 		r = symbolizer_begin(in->symbols, &record, &plain, &deferred.begun);
 		if (!r)

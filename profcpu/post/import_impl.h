@@ -18,13 +18,11 @@ struct import_event {
 	uint32_t id;
 };
 
-/* Weight of a deferred sample of the runtime's sampler, which the comparison takes. */
-#define IMPORT_OF_TRACE UINT64_MAX
-
 /* A deferred sample: its kernel part, or that of an earlier sample, has no names yet. */
 struct import_deferred {
 	struct profile_sample sample;
-	uint64_t file_off;
+	uint64_t file_off; /* of_trace: the number of the sample in the comparison */
+	bool of_trace;     /* of the runtime's sampler */
 	bool again; /* has the thread and the stack of the one before, and no `begun` */
 	struct symbolizer_sample begun;
 };

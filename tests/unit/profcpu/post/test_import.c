@@ -82,6 +82,26 @@ static void all_outputs_mark_a_wait_without_a_stack(void **state)
 	profile_free(profile);
 }
 
+/* A period that no recorder writes is a weight like others. */
+static void the_largest_period_is_a_weight(void **state)
+{
+	const struct perfdata_offcpu waits[] = {
+		{.id = WAITS, .pid = 7, .tid = 8, .time_ns = 2000, .off_ns = UINT64_MAX}};
+	const struct import_options options = {
+		.symbols = {.store_dir_fd = -1, .offline = true, .by_function = true},
+		.write_store_dir_fd = -1};
+	struct collapse_options off_cpu = {0};
+	AUTO_CLOSE int fd = recorded(waits, 1, NULL);
+	struct import_result result;
+	struct profile *profile;
+
+	(void)state;
+	assert_int_equal(profile_new(&profile), 0);
+	assert_int_equal(post_import_perfdata(fd, &options, profile, &result), 0);
+	check_folded(profile, &off_cpu, ":8;[no stack] 18446744073709551615\n");
+	profile_free(profile);
+}
+
 static void time_without_a_cpu_has_a_frame_of_its_own(void **state)
 {
 	static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x4000};
@@ -213,6 +233,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_outputs_mark_a_wait_without_a_stack),
+		cmocka_unit_test(the_largest_period_is_a_weight),
 		cmocka_unit_test(time_without_a_cpu_has_a_frame_of_its_own),
 		cmocka_unit_test(samples_without_stack_are_not_audited),
 		cmocka_unit_test(a_group_has_one_stack),
