@@ -204,10 +204,10 @@ static void svg_legend(struct svg *s)
 		      "<text class=\"ui muted legend\" text-anchor=\"end\" x=\"%.0f\" y=\"%.1f\">",
 		      s->width - SVG_PAD, s->top - s->options->font_size * 0.9);
 	if (s->tree->differential) {
-		svg_legend_entry(s, "more than before", s->options->negate ? 0x6969ff : 0xff6969,
-				 true);
-		svg_legend_entry(s, "less than before", s->options->negate ? 0xff6969 : 0x6969ff,
-				 false);
+		svg_legend_entry(s, s->options->more ? s->options->more : "more than before",
+				 s->options->negate ? 0x6969ff : 0xff6969, true);
+		svg_legend_entry(s, s->options->less ? s->options->less : "less than before",
+				 s->options->negate ? 0xff6969 : 0x6969ff, false);
 		svg_str(s, "</text>\n");
 		return;
 	}

@@ -38,6 +38,8 @@ struct svg_options {
 	double factor;                /* multiplies the shown counts */
 	enum svg_unit unit;
 	bool inverted, negate;
+	/* In the legend of a differential picture; NULL: "more than before", "less than before". */
+	const char *more, *less;
 	struct palette palette;
 };
 

@@ -64,7 +64,7 @@ static int compare_parse(int argc, char **argv, struct compare_arguments *a)
 
 	optind = 0;
 	for (int c;
-	     (c = options_next(&command_compare, argc, argv, "+:p:d:o:q", compare_longopts)) != -1;)
+	     (c = options_next(&command_compare, argc, argv, ":p:d:o:q", compare_longopts)) != -1;)
 		if (compare_parse_one(a, c))
 			return -EINVAL;
 	bool marked = optind > 1 && !strcmp(argv[optind - 1], "--");

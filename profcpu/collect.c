@@ -4,6 +4,7 @@
 #include "base/heap.h"
 #include "base/log.h"
 #include "container/access.h"
+#include "container/dotnet_process.h"
 #include "profcpu/command.h"
 #include "profcpu/default_target.h"
 #include "profcpu/post/outdir.h"
@@ -116,6 +117,25 @@ static int collect_beside(struct collect_arguments *a, const struct outdir *dir,
 	return r;
 }
 
+/* Whether the runtime of --eventpipe can be in the target. Logs an error if it cannot. */
+static bool collect_may_be_dotnet(const struct collect_arguments *a)
+{
+	const struct proc_maps_limit limit = {PROC_MAPS_SMALL, clock_monotonic_ns() + NS_PER_S};
+	struct dotnet_runtime runtime = {.is_dotnet = true};
+	struct opener *opener;
+
+	if (!a->eventpipe || !a->record.npids || opener_new(&opener))
+		return true;
+	int r = dotnet_probe(opener, a->record.pids[0], &limit, &runtime);
+
+	opener_free(opener);
+	if (!r && !runtime.is_dotnet)
+		log_error("process %d is not a .NET process; `profcpu ps --dotnet` lists those in "
+			  "sight",
+			  a->record.pids[0]);
+	return r || runtime.is_dotnet;
+}
+
 static int collect_record(struct collect_arguments *a, const struct outdir *dir)
 {
 	struct record_result result = {0};
@@ -176,7 +196,7 @@ int collect_run(struct collect_arguments *a)
 		a->record.pids = a->pids.list.v;
 		a->record.npids = a->pids.list.len;
 	}
-	if (post_outdir_make(a->out, &dir))
+	if (!collect_may_be_dotnet(a) || post_outdir_make(a->out, &dir))
 		return EXIT_FAILED;
 	status = collect_record(a, &dir);
 	if (status != EXIT_DONE)

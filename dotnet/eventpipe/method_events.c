@@ -23,7 +23,6 @@ static const struct events_kind {
 enum { EVENTS_METHOD, EVENTS_MODULE, EVENTS_ASSEMBLY, EVENTS_COMPLETE };
 
 #define EVENTS_LEVEL 4
-#define EVENTS_ID_SHIFT 17 /* leaves 47 bits */
 #define EVENTS_MODULE_HAS_MANIFEST 8
 #define EVENTS_TOKEN 0x06000000 /* of a method without a row */
 /* A thread that no runtime has. Its events are numbered from 1. */
@@ -101,10 +100,8 @@ static int events_find_module(struct events *e, const struct method_event *metho
 		*ret_module = *known;
 		return 0;
 	}
-	/* Like an address of the process, but odd. */
-	uint64_t id = hash_bytes(intern_text(&e->texts, assembly), intern_len(&e->texts, assembly));
-
-	return events_add_module(e, id >> EVENTS_ID_SHIFT | 1, assembly, NULL, ret_module);
+	/* Odd, unlike those of the runtime, which are addresses. */
+	return events_add_module(e, 2 * (uint64_t)e->modules.len + 1, assembly, NULL, ret_module);
 }
 
 /* Orders methods by their starts, then as in the list. */

@@ -8,7 +8,7 @@
 #define REPORT_OWN_ROWS 12  /* methods by their own time */
 #define REPORT_USER_ROWS 12 /* methods of the program, with all that they call */
 #define REPORT_METHODS_MAX 5000
-#define REPORT_ERROR_NS (50 * NS_PER_MS) /* a looser bound on the clocks deserves a line */
+#define REPORT_UNKNOWN_PART 100 /* a larger part of unknown states deserves a line */
 
 static double percent(uint64_t part, uint64_t all)
 {
@@ -49,12 +49,12 @@ static void put_clock(const struct compare_totals *t, struct outbuf *out)
 			   "clocks    not checked: the recording does not say when the session "
 			   "began\n");
 	else if (t->clock_offset_ns)
-		outbuf_printf(
-			out,
-			"clocks    that of the runtime is %.6f s from that of the kernel, known "
-			"to %.1f ms; its samples were moved\n",
-			(double)t->clock_offset_ns / NS_PER_S,
-			(double)t->clock_error_ns / NS_PER_MS);
+		outbuf_printf(out,
+			      "clocks    the runtime's is %.6f s ahead of the kernel's, known to "
+			      "%.1f ms; "
+			      "its samples were moved\n",
+			      (double)t->clock_offset_ns / NS_PER_S,
+			      (double)t->clock_error_ns / NS_PER_MS);
 	else
 		outbuf_printf(out,
 			      "clocks    equal: the trace began within the %.1f ms that its "
@@ -86,30 +86,57 @@ static void put_head(const char *what, struct outbuf *out)
 		      what);
 }
 
-/* Methods of .NET's own libraries are known by their namespaces. */
-static bool is_framework(const char *name)
+/* Whether a method is the program's: .NET's own libraries are known by their namespaces. */
+static bool is_of_program(const char *name)
 {
-	return !strncmp(name, "System.", 7) || !strncmp(name, "Microsoft.", 10) ||
-	       !strncmp(name, "Interop", 7);
+	return *name != '[' && strncmp(name, "System.", 7) != 0 &&
+	       strncmp(name, "Microsoft.", 10) != 0 && strncmp(name, "Interop.", 8) != 0 &&
+	       strncmp(name, "Interop+", 8) != 0;
+}
+
+static double larger_share(const struct compare_methods *m, const struct compare_method *method)
+{
+	struct compare_shares s = compare_shares(m, method->total);
+
+	return s.cpu > s.claimed ? s.cpu : s.claimed;
+}
+
+/* The methods of the program, with the largest shares first. Returns their number. */
+static size_t choose_methods(const struct compare_methods *m, const struct profile *profile,
+			     const struct compare_method *rows[REPORT_USER_ROWS])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->v.len; i++) {
+		const struct compare_method *method = &m->v.v[i];
+		size_t at = n;
+
+		if (!is_of_program(profile_text_of(profile, method->name, NULL)))
+			continue;
+		while (at && larger_share(m, rows[at - 1]) < larger_share(m, method))
+			at--;
+		if (at == REPORT_USER_ROWS)
+			continue;
+		n += n < REPORT_USER_ROWS;
+		memmove(rows + at + 1, rows + at, (n - at - 1) * sizeof(*rows));
+		rows[at] = method;
+	}
+	return n;
 }
 
 static void put_methods(const struct compare_methods *m, const struct profile *profile,
 			struct outbuf *out)
 {
-	size_t rows = 0;
+	const struct compare_method *rows[REPORT_USER_ROWS];
+	size_t n = choose_methods(m, profile, rows);
 
 	put_head("own time of methods, with the native code that they call", out);
 	for (size_t i = 0; i < m->v.len && i < REPORT_OWN_ROWS; i++)
 		put_row(m, profile, &m->v.v[i], m->v.v[i].self, out);
-	for (size_t i = 0; i < m->v.len && rows < REPORT_USER_ROWS; i++) {
-		const struct compare_method *method = &m->v.v[i];
-
-		if (is_framework(profile_text_of(profile, method->name, NULL)))
-			continue;
-		if (!rows++)
-			put_head("methods of the program, with all that they call", out);
-		put_row(m, profile, method, method->total, out);
-	}
+	if (n)
+		put_head("methods of the program, with all that they call", out);
+	for (size_t i = 0; i < n; i++)
+		put_row(m, profile, rows[i], rows[i]->total, out);
 }
 
 void compare_report_text(const struct compare *c, const struct compare_methods *methods,
@@ -125,13 +152,18 @@ void compare_report_text(const struct compare *c, const struct compare_methods *
 		      s > 0 ? (double)t->rounds / s : 0);
 	put_states("sampled", t->claims, out);
 	put_states("threads", t->states, out);
-	outbuf_printf(
-		out,
-		"cost      the sampler stopped all threads for %.3f s; running ones lost %.3f s, "
-		"%.1f %% of their time; it ran for %.3f s itself\n",
-		seconds(t->suspended_ns), seconds(t->stopped_ns), 100 * compare_cost(t),
-		seconds(t->sampler_ns));
+	outbuf_printf(out,
+		      "cost      the sampler stopped all threads for %.3f s; running threads lost "
+		      "%.3f s, "
+		      "%.1f %% of their time; the sampler itself ran for %.3f s\n",
+		      seconds(t->suspended_ns), seconds(t->stopped_ns), 100 * compare_cost(t),
+		      seconds(t->sampler_ns));
 	put_clock(t, out);
+	if (t->claims[TIMELINE_UNKNOWN] * REPORT_UNKNOWN_PART > t->samples)
+		outbuf_printf(out,
+			      "lost      the state of %.1f %% of the samples is unknown: switches "
+			      "were lost, or not all were recorded\n",
+			      percent(t->claims[TIMELINE_UNKNOWN], t->samples));
 	if (t->lost)
 		outbuf_printf(out, "lost      the runtime dropped %llu events\n",
 			      (unsigned long long)t->lost);

@@ -65,7 +65,7 @@ static int screen_row(struct counter_screen *s, const struct counter_value *v, b
 	title_len = s->scratch.len;
 	outbuf_char(&s->scratch, 0);
 	tags = s->scratch.len;
-	counter_put_all_tags(&s->scratch, v);
+	counter_put_shown_tags(&s->scratch, v);
 	if (s->scratch.error)
 		return s->scratch.error;
 	size_t tags_len = s->scratch.len - tags;

@@ -111,3 +111,13 @@ void counter_put_all_tags(struct outbuf *out, const struct counter_value *v)
 	value_add_tags(out, begin, v->tags);
 	value_add_quantile(out, begin, v);
 }
+
+void counter_put_shown_tags(struct outbuf *out, const struct counter_value *v)
+{
+	size_t begin = out->len;
+
+	value_add_quantile(out, begin, v);
+	value_add_tags(out, begin, v->tags);
+	value_add_tags(out, begin, v->instrument_tags);
+	value_add_tags(out, begin, v->meter_tags);
+}

@@ -36,4 +36,7 @@ void counter_put_tags(struct outbuf *out, const struct counter_value *v);
 /* Puts the tags of the meter, the instrument and the value, separated by commas. */
 void counter_put_all_tags(struct outbuf *out, const struct counter_value *v);
 
+/* The same, the most telling ones first: a narrow terminal shows only the begin. */
+void counter_put_shown_tags(struct outbuf *out, const struct counter_value *v);
+
 #endif

@@ -22,10 +22,9 @@ int post_import_trace_samples(struct import *in, uint64_t before_ns)
 						 .cpu = -1,
 						 .sample = {.callchain = unnamed.callchain,
 							    .ncallchain = unnamed.ncallchain}};
-		struct import_deferred deferred = {
-			.sample = {.time_ns = unnamed.time_ns},
-			.file_off = unnamed.number,
-			.of_trace = true};
+		struct import_deferred deferred = {.sample = {.time_ns = unnamed.time_ns},
+						   .file_off = unnamed.number,
+						   .of_trace = true};
 
 		r = symbolizer_begin(in->symbols, &record, &plain, &deferred.begun);
 		if (!r)

@@ -23,7 +23,7 @@ struct import_deferred {
 	struct profile_sample sample;
 	uint64_t file_off; /* of_trace: the number of the sample in the comparison */
 	bool of_trace;     /* of the runtime's sampler */
-	bool again; /* has the thread and the stack of the one before, and no `begun` */
+	bool again;        /* has the thread and the stack of the one before, and no `begun` */
 	struct symbolizer_sample begun;
 };
 

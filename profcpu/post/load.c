@@ -295,9 +295,12 @@ static void load_report_trace(const char *name, const struct post_options *optio
 			 "memory",
 			 name, (unsigned long long)trace->methods_left_out);
 	if (trace->nameless)
-		log_warn("%s: %.1f %% of the frames have no name, because the runtime's list in "
-			 "the trace lacks them; `profcpu trace --rundown on` records this list",
-			 name, 100.0 * (double)trace->nameless / (double)trace->frames);
+		log_warn("%s: %.1f %% of the frames have no name, because the trace lists no "
+			 "method there%s",
+			 name, 100.0 * (double)trace->nameless / (double)trace->frames,
+			 trace->nameless < trace->frames / 2
+				 ? ""
+				 : "; `profcpu trace` adds the names at its end, if it can");
 	if (options->inlines || options->lines || options->grades || options->mangled)
 		log_note("%s has no effect on %s: a trace has no such data",
 			 options->inlines  ? "--inlines"

@@ -225,7 +225,9 @@ static int outputs_compare_diff(struct profile *profile, const struct outputs_op
 	struct tree tree;
 	int r = pictures_difference(options->compare, profile, post_load_picture_memory(), &tree);
 
-	svg.countname = "millionths";
+	svg.countname = "billionths";
+	svg.more = "more samples than CPU time";
+	svg.less = "fewer samples than CPU time";
 	return r ? r
 		 : outputs_tree_svg(
 			   &tree, options,

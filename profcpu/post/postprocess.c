@@ -202,6 +202,9 @@ static int postprocess_report(struct profile *profile, const struct outputs_opti
 				      outputs->dir, &out);
 	else
 		compare_report_text(outputs->compare, outputs->methods, profile, &out);
+	if (!r && !compares && outputs->compare)
+		outbuf_str(&out, "compared  EventPipe's samples with the kernel's: "
+				 "see " RECORDING_COMPARE_TEXT "\n");
 	int closed = outbuf_close(&out);
 
 	r = r ? r : closed;

@@ -13,6 +13,14 @@ static int compare_texts(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "");
 }
 
+/* A thread may be about to run when its wait is read. */
+static char shown_state(const struct stacks_thread *thread)
+{
+	return thread->how == STACKS_RUNNING                           ? 'R'
+	       : thread->how == STACKS_WAITING && thread->state == 'R' ? 'S'
+								       : thread->state;
+}
+
 /* 0: the same group. */
 static int compare_stacks(const struct stacks_thread *x, const struct stacks_thread *y)
 {
@@ -20,8 +28,8 @@ static int compare_stacks(const struct stacks_thread *x, const struct stacks_thr
 		return x->how < y->how ? -1 : 1;
 	if (x->equal != y->equal)
 		return x->equal < y->equal ? -1 : 1;
-	if (x->state != y->state)
-		return x->state < y->state ? -1 : 1;
+	if (shown_state(x) != shown_state(y))
+		return shown_state(x) < shown_state(y) ? -1 : 1;
 	if (x->how == STACKS_WAITING && x->number != y->number)
 		return x->number < y->number ? -1 : 1;
 	int r = compare_texts(x->kernel, y->kernel);
@@ -143,9 +151,7 @@ static const char *state_word(char state)
 void stacks_group_state(const struct stacks_thread *thread, char text[STACKS_STATE_BYTES])
 {
 	bool waits = thread->how == STACKS_WAITING;
-	char state = thread->how == STACKS_RUNNING   ? 'R'
-		     : waits && thread->state == 'R' ? 'S'
-						     : thread->state;
+	char state = shown_state(thread);
 	const char *word = state_word(state), *call = waits ? syscall_name(thread->number) : NULL,
 		   *uninterruptible = state == 'D' ? " (uninterruptible)" : "";
 

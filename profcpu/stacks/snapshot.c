@@ -32,11 +32,14 @@ static int snapshot_load(const struct snapshot_options *o, struct snapshot *s, i
 {
 	struct post_source source;
 	struct post_result result;
+	char name[32];
 	int r = post_open_dir(dir_fd, dir, NULL, &source);
 
 	if (r)
 		return r;
-	r = post_load_source(&source, dir, &o->load, s->profile, &result);
+	/* The files are gone when a message is read. */
+	snprintf(name, sizeof(name), "process %d", o->pid);
+	r = post_load_source(&source, name, &o->load, s->profile, &result);
 	post_open_close(&source);
 	if (!r)
 		r = profile_each_sample(s->profile, snapshot_note_sample, s);
@@ -66,7 +69,10 @@ static void snapshot_why(const struct snapshot_options *o, int error, char *text
 	} else if ((error == -EPERM || error == -EACCES) && !access_probe(o->pid, &denial) &&
 		   denial.reason != ACCESS_ELSEWHERE) {
 		access_text(&denial, why, sizeof(why));
-		snprintf(text, cap, "its memory may not be read: %s; run with CAP_SYS_PTRACE", why);
+		snprintf(text, cap,
+			 "its memory may not be read: %s; run with CAP_SYS_PTRACE and "
+			 "CAP_DAC_OVERRIDE",
+			 why);
 	} else if (error == -EPERM || error == -EACCES) {
 		snprintf(text, cap,
 			 "its memory may not be read; a seccomp filter, ptrace_scope or a security "
@@ -84,6 +90,7 @@ static int snapshot_from_memory(const struct snapshot_options *o, struct snapsho
 				int *ret_refused)
 {
 	struct stacks_files files;
+	uint64_t begin_ns = clock_monotonic_ns();
 	int r = stacks_files_begin(&files, dir_fd, o->pid, o->load.lines);
 	const struct taker_options taker = {.threads = &s->threads,
 					    .files = &files,
@@ -98,7 +105,7 @@ static int snapshot_from_memory(const struct snapshot_options *o, struct snapsho
 				? r
 				: 0;
 	}
-	s->duration_ns = clock_realtime_ns() - s->realtime_ns;
+	s->duration_ns = clock_monotonic_ns() - begin_ns;
 	if (!r)
 		r = stacks_files_end(&files, o->opener);
 	if (!r)

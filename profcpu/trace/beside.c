@@ -93,15 +93,14 @@ static int note_thread(void *ctx, pid_t tid)
 	struct beside *b = ctx;
 	struct proc_status status;
 	char line[32];
-	int fresh, n;
-	uint32_t *value;
+	int n;
 
-	if (hashmap_entry(&b->known, (uint32_t)tid, 0, &value, &fresh) || !fresh)
-		return 0;
-	if (proc_status(tid, &status))
+	if (hashmap_get(&b->known, (uint32_t)tid) || proc_status(tid, &status) ||
+	    hashmap_put(&b->known, (uint32_t)tid, 0))
 		return 0;
 	n = snprintf(line, sizeof(line), RECORDING_TRACE_THREADS_LINE "\n", tid, status.ns_pid);
-	(void)!write(b->threads_fd, line, (size_t)n);
+	if (file_write_all(b->threads_fd, line, (size_t)n))
+		hashmap_remove(&b->known, (uint32_t)tid);
 	return 0;
 }
 

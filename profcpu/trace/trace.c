@@ -436,9 +436,11 @@ static int trace_write_names(struct trace *t, uint64_t whole)
 		return 0;
 	trace_show(t, "naming methods:");
 	trace_name(t, true);
-	if (trace_names_write(t->names, &t->head, whole, session_last_kind_id(t->session), &out)) {
+	r = trace_names_write(t->names, &t->head, whole, session_last_kind_id(t->session), &out);
+	if (r) {
 		log_error("the trace has no names of methods: %s",
-			  out.error == -ENOMEM ? "out of memory" : "its format is too old");
+			  r == -EBADMSG ? "its format is too old" : strerror(-r));
+		r = 0;
 	} else {
 		r = trace_file_mend(&t->file, whole, t->head.version, &out);
 		t->named = !r;

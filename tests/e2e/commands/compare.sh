@@ -185,9 +185,11 @@ fails() { # TEXT COMMAND...: fails with one such line
 }
 survives() { "$@" >out 2>err; }
 start shares "$BUILD/examples/shares" 20
-fails 'no port\|not .NET\|no diagnostic port' "$PROFCPU" compare -q -p "$STARTED" -d 1 -o native
-"$PROFCPU" postprocess -q --offline native 2>err || fail "the samples of a process without .NET are lost: $(cat err)"
+fails 'is not a .NET process' "$PROFCPU" compare -q -p "$STARTED" -d 1 -o native
+[ ! -e native ] || fail "a process without .NET is recorded"
+"$PROFCPU" collect -q -p "$STARTED" -d 1 -o native 2>err || fail "collect: $(cat err)"
 fails 'nothing to compare' "$PROFCPU" compare native
+"$PROFCPU" compare net10 -q -o after 2>err || fail "options behind a recording: $(cat err)"
 cp -r net10 cut && rm cut/compare.* && truncate -s 60000 cut/trace.nettrace
 "$PROFCPU" compare cut >out 2>err || fail "a cut trace: $(cat err)"
 grep -q '^lost .* end of the trace is missing' out || fail "the cut is not reported: $(cat out)"
