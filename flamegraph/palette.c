@@ -68,7 +68,7 @@ enum palette_slot palette_node_slot(const struct tree *t, uint32_t node)
 		[FRAME_NATIVE] = PALETTE_NATIVE,    [FRAME_RUNTIME] = PALETTE_RUNTIME,
 		[FRAME_MANAGED] = PALETTE_MANAGED,  [FRAME_IDLE] = PALETTE_IDLE,
 		[FRAME_LABEL] = PALETTE_UNKNOWN,    [FRAME_WAKEUP] = PALETTE_THREAD,
-		[FRAME_RUNNABLE] = PALETTE_WAITING,
+		[FRAME_RUNNABLE] = PALETTE_WAITING, [FRAME_SUBJECT] = PALETTE_THREAD,
 	};
 	const struct tree_node *n = &t->nodes.v[node];
 

@@ -3,6 +3,7 @@
 #include "profcpu/arguments.h"
 #include "profcpu/collect.h"
 #include "profcpu/command.h"
+#include "profcpu/managed/kinds.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@ enum collect_option {
 	COLLECT_MAX_OVERHEAD,
 	COLLECT_MAX_SIZE,
 	COLLECT_EVENTPIPE,
+	COLLECT_PROFILE, /* + enum managed_kind */
 };
 
 static const struct option collect_longopts[] = {
@@ -65,6 +67,11 @@ static const struct option collect_longopts[] = {
 	{"max-overhead", required_argument, NULL, COLLECT_MAX_OVERHEAD},
 	{"max-size", required_argument, NULL, COLLECT_MAX_SIZE},
 	{"eventpipe", no_argument, NULL, COLLECT_EVENTPIPE},
+	{"alloc", no_argument, NULL, COLLECT_PROFILE + MANAGED_ALLOC},
+	{"exceptions", no_argument, NULL, COLLECT_PROFILE + MANAGED_EXCEPTIONS},
+	{"contention", no_argument, NULL, COLLECT_PROFILE + MANAGED_CONTENTION},
+	{"gc", no_argument, NULL, COLLECT_PROFILE + MANAGED_GC},
+	{"jit", no_argument, NULL, COLLECT_PROFILE + MANAGED_JIT},
 	{NULL, 0, NULL, 0},
 };
 
@@ -229,6 +236,9 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 	case COLLECT_EVENTPIPE:
 		a->eventpipe = true;
 		return 0;
+	case COLLECT_PROFILE + MANAGED_ALLOC... COLLECT_PROFILE + MANAGED_JIT:
+		a->profiles |= 1u << (c - COLLECT_PROFILE);
+		return 0;
 	default:
 		return collect_option_value(a, c);
 	}
@@ -299,10 +309,10 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 			  "samples");
 		return -EINVAL;
 	}
-	if (a->eventpipe && (a->record.system_wide || a->pids.list.len > 1 ||
-			     (a->pids.list.len && a->record.argv))) {
-		log_error("--eventpipe is for one .NET process: name it with -p, or start it after "
-			  "--");
+	if ((a->eventpipe || a->profiles) && (a->record.system_wide || a->pids.list.len > 1 ||
+					      (a->pids.list.len && a->record.argv))) {
+		log_error("%s is for one .NET process: name it with -p, or start it after --",
+			  a->eventpipe ? "--eventpipe" : "an event profile");
 		return -EINVAL;
 	}
 	if (a->eventpipe) {
@@ -435,6 +445,12 @@ const struct command command_collect = {
 		"                          compare-diff.svg (`profcpu help compare`). For one\n"
 		"                          process; its sampler stops all threads 870 times a\n"
 		"                          second\n"
+		"      --alloc             record a profile of the runtime's events, too, for\n"
+		"      --exceptions        one process: alloc.svg (bytes by type),\n"
+		"      --contention        exceptions.svg (by type), contention.svg (waits for\n"
+		"      --gc                locks, by their owner), gc.svg (pauses by generation\n"
+		"      --jit               and reason), jit.svg (compilation by method), each\n"
+		"                          with a .folded file and a part of the report\n"
 		"\n"
 		"outputs:\n"
 		"  -o, --output DIR        write to DIR; its parent must exist. A recording in\n"

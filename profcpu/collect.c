@@ -3,13 +3,16 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/log.h"
+#include "base/outbuf.h"
 #include "container/access.h"
 #include "container/dotnet_process.h"
 #include "profcpu/command.h"
 #include "profcpu/default_target.h"
+#include "profcpu/managed/kinds.h"
 #include "profcpu/post/outdir.h"
 #include "profcpu/record/child.h"
 #include "profcpu/trace/beside.h"
+#include "recording/manifest.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +23,7 @@
 #define COLLECT_RESERVED_DESCRIPTORS 16
 #define COLLECT_GC_KEYWORD 1
 #define COLLECT_BUFFER_MB 256
+#define COLLECT_IDS_MAX ((MANAGED_KINDS + 1) * MANAGED_IDS_MAX)
 
 /* Notes why the default event was not used. */
 static void collect_note_event(const struct record_result *result)
@@ -91,29 +95,77 @@ static int collect_outputs(const struct collect_arguments *a, const struct outdi
 	return status;
 }
 
-/* Prepares the session of --eventpipe. 0; -errno after one log_error line. */
-static int collect_beside(struct collect_arguments *a, const struct outdir *dir,
-			  struct beside **ret_beside)
+/* The session of events beside the samples. */
+struct collect_session {
+	struct session_provider providers[2];
+	size_t nproviders;
+	uint32_t ids[COLLECT_IDS_MAX];
+	struct outbuf events; /* manifest "trace_events" */
+	struct beside *beside;
+};
+
+static void collect_add_ids(struct session_provider *runtime, uint32_t *ids, const uint32_t *more)
 {
+	for (; *more; more++)
+		ids[runtime->nids++] = *more;
+}
+
+/* Adds what the wanted event profiles need to the runtime's provider. */
+static void collect_add_profiles(const struct collect_arguments *a, struct collect_session *s,
+				 struct session_provider *runtime)
+{
+	/* Suspensions, for the comparison. */
+	static const uint32_t of_sampler[] = {MANAGED_ID_SUSPEND_BEGIN, MANAGED_ID_RESTART_END, 0};
+
+	if (a->eventpipe && a->profiles)
+		collect_add_ids(runtime, s->ids, of_sampler);
+	for (unsigned k = 0; k < MANAGED_KINDS; k++) {
+		const struct managed_kind_info *info = managed_kind_info(k);
+
+		if (!(a->profiles & 1u << k))
+			continue;
+		runtime->keywords |= info->keywords;
+		if (runtime->level < info->level)
+			runtime->level = info->level;
+		collect_add_ids(runtime, s->ids, info->ids);
+		outbuf_printf(&s->events, "%s%s", s->events.len ? "," : "", info->name);
+	}
+	runtime->ids = runtime->nids ? s->ids : NULL;
+}
+
+/* Prepares the session of --eventpipe, --alloc and so on. 0; -errno after one log_error line. */
+static int collect_beside(struct collect_arguments *a, const struct outdir *dir,
+			  struct collect_session *s)
+{
+	struct session_provider runtime = {.name = PROVIDER_RUNTIME};
+
+	*s = (struct collect_session){.events = outbuf_to(-1)};
+	if (!a->eventpipe && !a->profiles)
+		return 0;
 	/* The sampler's samples, and its suspensions, which say when their threads were stopped. */
-	static const struct session_provider providers[] = {
-		{.name = PROVIDER_SAMPLER, .level = 4},
-		{.name = PROVIDER_RUNTIME, .keywords = COLLECT_GC_KEYWORD, .level = 4}};
+	if (a->eventpipe) {
+		s->providers[s->nproviders++] =
+			(struct session_provider){.name = PROVIDER_SAMPLER, .level = 4};
+		runtime.keywords = COLLECT_GC_KEYWORD;
+		runtime.level = 4;
+		outbuf_str(&s->events, RECORDING_TRACE_SAMPLER);
+	}
+	collect_add_profiles(a, s, &runtime);
+	s->providers[s->nproviders++] = runtime;
+	outbuf_char(&s->events, 0);
 	const struct beside_options options = {.pid = a->record.npids ? a->record.pids[0] : 0,
-					       .providers = providers,
-					       .nproviders = 2,
+					       .providers = s->providers,
+					       .nproviders = s->nproviders,
+					       .events = s->events.data,
 					       .buffer_mb = COLLECT_BUFFER_MB,
 					       .dir_fd = dir->fd,
 					       .dir = dir->path};
-
-	if (!a->eventpipe)
-		return 0;
-	int r = beside_new(&options, ret_beside);
+	int r = s->events.error ? s->events.error : beside_new(&options, &s->beside);
 
 	if (r)
 		log_error("out of memory");
 	else
-		a->record.beside = beside_of_recording(*ret_beside);
+		a->record.beside = beside_of_recording(s->beside);
 	return r;
 }
 
@@ -140,7 +192,7 @@ static int collect_record(struct collect_arguments *a, const struct outdir *dir)
 {
 	struct record_result result = {0};
 	struct opener *opener = NULL;
-	struct beside *beside = NULL;
+	struct collect_session session;
 	int status = EXIT_FAILED;
 	char denied[ACCESS_TEXT_BYTES * 2];
 
@@ -154,16 +206,18 @@ static int collect_record(struct collect_arguments *a, const struct outdir *dir)
 	a->record.reserved_descriptors = COLLECT_RESERVED_DESCRIPTORS;
 	a->post.load.opener = opener;
 	collect_find_denied(a, opener, denied, sizeof(denied));
-	int r = collect_beside(a, dir, &beside);
+	int r = collect_beside(a, dir, &session);
 
 	if (r) {
+		outbuf_close(&session.events);
 		opener_free(opener);
 		return EXIT_FAILED;
 	}
 	r = record_run(&a->record, &result);
-	int beside_failed = beside && result.started ? beside_check(beside) : 0;
+	int beside_failed = session.beside && result.started ? beside_check(session.beside) : 0;
 
-	beside_free(beside);
+	beside_free(session.beside);
+	outbuf_close(&session.events);
 
 	a->post.none_expected = result.detached;
 	if (result.started) {
@@ -190,7 +244,7 @@ int collect_run(struct collect_arguments *a)
 	int status = EXIT_FAILED;
 
 	if (!a->record.system_wide && !a->record.argv && !a->record.npids) {
-		status = default_target(&a->pids, a->eventpipe);
+		status = default_target(&a->pids, a->eventpipe || a->profiles);
 		if (status != EXIT_DONE)
 			return status;
 		a->record.pids = a->pids.list.v;

@@ -20,7 +20,8 @@ struct collect_arguments {
 	VEC(const char *) events;
 	const char *out;
 	bool record_only, has_duration;
-	bool eventpipe; /* records samples of the .NET runtime's own sampler, too */
+	bool eventpipe;    /* records samples of the .NET runtime's own sampler, too */
+	unsigned profiles; /* records these event profiles: bits of enum managed_kind */
 };
 
 /*

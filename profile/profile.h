@@ -37,6 +37,7 @@ enum frame_kind {
 	FRAME_IDLE,     /* stands for the stacks of idle waits */
 	FRAME_LABEL,    /* stands for a missing stack */
 	FRAME_RUNNABLE, /* above the stack of a wait: its time without a CPU */
+	FRAME_SUBJECT,  /* above a stack: what an event is about (profcpu/managed/profiles.h) */
 	FRAME_WAKEUP, /* separates sleepers from wakers, or names these (profcpu/post/wakeups.h) */
 	FRAME_KINDS,
 };

@@ -53,6 +53,7 @@ static const struct field {
 	{"ring_memory", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ring_memory)},
 	{"ended", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ended)},
 	{"forger", FIELD_RARE_U64, offsetof(struct recording_manifest, forger)},
+	{"trace_events", FIELD_RARE_TEXT, offsetof(struct recording_manifest, trace_events)},
 	{"trace_pid", FIELD_RARE_U64, offsetof(struct recording_manifest, trace_pid)},
 	{"trace_sent_ns", FIELD_RARE_U64, offsetof(struct recording_manifest, trace_sent_ns)},
 	{"trace_received_ns", FIELD_RARE_U64,
@@ -71,11 +72,28 @@ static const struct field {
 /* An output without addresses. */
 static bool is_picture(const char *name)
 {
-	static const char *const names[] = {
-		RECORDING_SVG,           RECORDING_FOLDED,        RECORDING_OFFCPU_SVG,
-		RECORDING_OFFCPU_FOLDED, RECORDING_WALL_SVG,      RECORDING_WALL_FOLDED,
-		RECORDING_WAKEUP_SVG,    RECORDING_WAKEUP_FOLDED, RECORDING_COMPARE,
-		RECORDING_COMPARE_TEXT,  RECORDING_COMPARE_SVG,   RECORDING_COMPARE_DIFF};
+	static const char *const names[] = {RECORDING_SVG,
+					    RECORDING_FOLDED,
+					    RECORDING_OFFCPU_SVG,
+					    RECORDING_OFFCPU_FOLDED,
+					    RECORDING_WALL_SVG,
+					    RECORDING_WALL_FOLDED,
+					    RECORDING_WAKEUP_SVG,
+					    RECORDING_WAKEUP_FOLDED,
+					    RECORDING_COMPARE,
+					    RECORDING_COMPARE_TEXT,
+					    RECORDING_COMPARE_SVG,
+					    RECORDING_COMPARE_DIFF,
+					    RECORDING_ALLOC_SVG,
+					    RECORDING_ALLOC_FOLDED,
+					    RECORDING_EXCEPTIONS_SVG,
+					    RECORDING_EXCEPTIONS_FOLDED,
+					    RECORDING_CONTENTION_SVG,
+					    RECORDING_CONTENTION_FOLDED,
+					    RECORDING_GC_SVG,
+					    RECORDING_GC_FOLDED,
+					    RECORDING_JIT_SVG,
+					    RECORDING_JIT_FOLDED};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))

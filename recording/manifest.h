@@ -7,7 +7,7 @@
  *   manifest.json   format version, how it was made, whether it is finished
  *   perf.data       only standard records
  *   symbols/        data for naming on another machine
- *   trace.nettrace  events of a .NET runtime, with --eventpipe
+ *   trace.nettrace  events of a .NET runtime, with --eventpipe, --alloc and others
  *
  * All other files are derived and can be made again: flamegraph.svg, folded_stacks.out, offcpu.svg,
  * offcpu.folded, wakeup.svg, wakeup.folded, compare.*, perf_script.out, report.json, prof.tar.gz.
@@ -33,6 +33,7 @@
 /* Ids of threads, if its process is in another PID namespace: lines of "TID TID-THERE". */
 #define RECORDING_TRACE_THREADS "trace.threads"
 #define RECORDING_TRACE_THREADS_LINE "%d %d"
+#define RECORDING_TRACE_SAMPLER "sampler"
 #define RECORDING_SYMBOLS "symbols"
 #define RECORDING_NAMES "names"   /* in symbols/ */
 #define RECORDING_STACKS "stacks" /* in symbols/ */
@@ -48,6 +49,17 @@
 #define RECORDING_COMPARE_TEXT "compare.txt"
 #define RECORDING_COMPARE_SVG "compare.svg"
 #define RECORDING_COMPARE_DIFF "compare-diff.svg"
+/* Event profiles, by the names of their options. */
+#define RECORDING_ALLOC_SVG "alloc.svg"
+#define RECORDING_ALLOC_FOLDED "alloc.folded"
+#define RECORDING_EXCEPTIONS_SVG "exceptions.svg"
+#define RECORDING_EXCEPTIONS_FOLDED "exceptions.folded"
+#define RECORDING_CONTENTION_SVG "contention.svg"
+#define RECORDING_CONTENTION_FOLDED "contention.folded"
+#define RECORDING_GC_SVG "gc.svg"
+#define RECORDING_GC_FOLDED "gc.folded"
+#define RECORDING_JIT_SVG "jit.svg"
+#define RECORDING_JIT_FOLDED "jit.folded"
 #define RECORDING_SCRIPT "perf_script.out"
 #define RECORDING_REPORT "report.json"
 #define RECORDING_ARCHIVE "prof.tar.gz"
@@ -87,6 +99,11 @@ struct recording_manifest {
 	 * The user who may have forged the recording that profcpu copied or unpacked here; 0: none.
 	 */
 	uint64_t forger;
+	/*
+	 * Purposes of trace.nettrace: words between commas, of managed/kinds.h and
+	 * RECORDING_TRACE_SAMPLER. NULL or "": the sampler.
+	 */
+	char *trace_events;
 	/* The process of trace.nettrace; 0: there is none. */
 	uint64_t trace_pid;
 	/* CLOCK_MONOTONIC before the trace was asked for, and after it began. */

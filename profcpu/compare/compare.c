@@ -1,19 +1,13 @@
 #include "profcpu/compare/compare.h"
 
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/hashmap.h"
-#include "recording/manifest.h"
 
 #include <errno.h>
-#include <linux/perf_event.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COMPARE_THREADS_BYTES ((size_t)16 << 20)
 /* The sampler wakes, stops the threads and notes them within this time. */
 #define COMPARE_WAKE_NS (5 * NS_PER_MS)
 /* A switch of threads takes this long, with the copy of a stack, and seldom more. */
@@ -33,69 +27,27 @@ struct compare {
 	struct claims claims;
 	VEC(struct compare_named) named; /* by sample */
 	size_t next;                     /* sample to name */
-	VEC(uint64_t) callchain;
-	pid_t pid;
+	struct unnamed_callchain callchain;
+	struct trace_place place;
 	int32_t sampler; /* tid; 0: unknown */
 	struct timeline *timeline;
 	VEC(struct compare_thread) threads;
 	struct hashmap thread_of; /* tid -> index */
-	struct hashmap outer;     /* tid in its namespace -> tid */
 	VEC(struct compare_cell) cells;
 	struct hashmap cell_of;
 	struct compare_totals totals;
 };
 
-/* Reads the ids of threads in both PID namespaces. Damaged lines are skipped. */
-static int read_threads(struct compare *c, int fd)
-{
-	AUTO_FREE char *text = NULL;
-	size_t len;
-	int r = fd < 0 ? -ENOENT : file_read_fd(fd, COMPARE_THREADS_BYTES, &text, &len);
-
-	if (r)
-		return r == -ENOMEM ? r : 0;
-	for (char *rest = text, *line; !r && (line = strsep(&rest, "\n"));) {
-		int outer, inner;
-
-		if (sscanf(line, RECORDING_TRACE_THREADS_LINE, &outer, &inner) == 2 && outer > 0)
-			r = hashmap_put(&c->outer, (uint32_t)inner, (uint32_t)outer);
-	}
-	return r;
-}
-
-static int32_t outer_tid(const struct compare *c, uint64_t inner)
-{
-	const uint32_t *outer = hashmap_get(&c->outer, (uint32_t)inner);
-
-	return outer ? (int32_t)*outer : c->outer.len ? 0 : (int32_t)inner;
-}
-
-/* Finds out by how much the clock of the trace is ahead of ours. */
-static void check_clock(struct compare *c, const struct compare_options *options)
-{
-	const struct nettrace_trace *head = &c->claims.head;
-	uint64_t sync_ns = nettrace_ns(head, head->sync_ticks);
-	uint64_t sent = options->sent_ns, received = options->received_ns;
-
-	if (!sent || received <= sent)
-		return;
-	c->totals.clock_error_ns = received - sent;
-	/* Between the two, the clocks are the same: no other clock is so close by chance. */
-	if (sync_ns >= sent && sync_ns <= received)
-		return;
-	c->totals.clock_offset_ns = (int64_t)(sync_ns - (sent + (received - sent) / 2));
-}
-
 static void move_clock(struct compare *c)
 {
-	uint64_t by = (uint64_t)c->totals.clock_offset_ns;
-
 	for (size_t i = 0; i < c->claims.v.len; i++)
-		c->claims.v.v[i].time_ns -= by;
+		c->claims.v.v[i].time_ns = trace_place_ns(&c->place, c->claims.v.v[i].time_ns);
 	for (size_t i = 0; i < c->claims.rounds.len; i++) {
-		c->claims.rounds.v[i].begin_ns -= by;
-		if (c->claims.rounds.v[i].end_ns)
-			c->claims.rounds.v[i].end_ns -= by;
+		struct timeline_span *round = &c->claims.rounds.v[i];
+
+		round->begin_ns = trace_place_ns(&c->place, round->begin_ns);
+		if (round->end_ns)
+			round->end_ns = trace_place_ns(&c->place, round->end_ns);
 	}
 }
 
@@ -136,14 +88,14 @@ static int prepare(struct compare *c)
 		return -ENODATA;
 	c->totals.from_ns = s->v.v[0].time_ns;
 	c->totals.to_ns = s->v.v[n - 1].time_ns;
-	c->sampler = s->sampler ? outer_tid(c, s->sampler) : 0;
+	c->sampler = s->sampler ? trace_place_tid(&c->place, s->sampler) : 0;
 	for (size_t i = 0; i < n && !r; i++) {
 		struct compare_thread *thread;
 
 		c->totals.outside += s->v.v[i].outside;
 		r = vec_push(&c->named, blank);
 		if (!r)
-			r = thread_of(c, outer_tid(c, s->v.v[i].tid), &thread);
+			r = thread_of(c, trace_place_tid(&c->place, s->v.v[i].tid), &thread);
 	}
 	return r;
 }
@@ -163,9 +115,9 @@ int compare_new(struct profile *profile, const struct compare_options *options,
 	if (damage == -EBADMSG || damage == -E2BIG)
 		r = c->claims.v.len ? 0 : damage;
 	if (!r)
-		r = read_threads(c, options->threads_fd);
-	c->pid = options->pid ? options->pid : (pid_t)c->claims.head.pid;
-	check_clock(c, options);
+		r = trace_place_find(&options->place, &c->claims.head, &c->place);
+	c->totals.clock_offset_ns = c->place.offset_ns;
+	c->totals.clock_error_ns = c->place.error_ns;
 	move_clock(c);
 	if (!r)
 		r = prepare(c);
@@ -183,53 +135,34 @@ void compare_free(struct compare *c)
 	claims_free(&c->claims);
 	timeline_free(c->timeline);
 	vec_free(&c->named);
-	vec_free(&c->callchain);
+	unnamed_free(&c->callchain);
 	vec_free(&c->threads);
 	vec_free(&c->cells);
 	hashmap_free(&c->thread_of);
-	hashmap_free(&c->outer);
+	trace_place_free(&c->place);
 	hashmap_free(&c->cell_of);
 	free(c);
 }
 
 pid_t compare_pid(const struct compare *c)
 {
-	return c->pid;
+	return c->place.pid;
 }
 
-/* Makes the callchain of a stack. False: out of memory. */
-static bool make_callchain(struct compare *c, uint32_t stack)
-{
-	const char *bytes = intern_text(&c->claims.stacks, stack);
-	size_t size = c->claims.head.pointer_bytes;
-	size_t n = size ? intern_len(&c->claims.stacks, stack) / size : 0;
-
-	c->callchain.len = 0;
-	if (vec_reserve(&c->callchain, n + 1))
-		return false;
-	c->callchain.v[c->callchain.len++] = PERF_CONTEXT_USER;
-	for (size_t i = 0; i < n; i++) {
-		uint64_t addr = 0;
-
-		memcpy(&addr, bytes + i * size, size);
-		c->callchain.v[c->callchain.len++] = addr;
-	}
-	return true;
-}
-
-bool compare_next(struct compare *c, uint64_t before_ns, struct compare_unnamed *ret_sample)
+bool compare_next(struct compare *c, uint64_t before_ns, struct unnamed_stack *ret_sample)
 {
 	if (c->next >= c->claims.v.len || c->claims.v.v[c->next].time_ns >= before_ns)
 		return false;
 	const struct claims_one *s = &c->claims.v.v[c->next++];
 
-	if (!make_callchain(c, s->stack))
+	if (unnamed_make(&c->callchain, 0, intern_text(&c->claims.stacks, s->stack),
+			 intern_len(&c->claims.stacks, s->stack), c->claims.head.pointer_bytes))
 		return compare_next(c, before_ns, ret_sample);
-	*ret_sample = (struct compare_unnamed){.number = c->next - 1,
-					       .tid = outer_tid(c, s->tid),
-					       .time_ns = s->time_ns,
-					       .callchain = c->callchain.v,
-					       .ncallchain = c->callchain.len};
+	*ret_sample = (struct unnamed_stack){.number = c->next - 1,
+					     .tid = trace_place_tid(&c->place, s->tid),
+					     .time_ns = s->time_ns,
+					     .callchain = c->callchain.words.v,
+					     .ncallchain = c->callchain.words.len};
 	return true;
 }
 
@@ -252,6 +185,22 @@ static uint32_t without_poll(const struct compare *c, uint32_t stack)
 void compare_name(struct compare *c, uint64_t number, uint32_t thread, uint32_t stack)
 {
 	c->named.v[number] = (struct compare_named){thread, without_poll(c, stack)};
+}
+
+static bool next_of(void *ctx, uint64_t before_ns, struct unnamed_stack *ret_stack)
+{
+	return compare_next(ctx, before_ns, ret_stack);
+}
+
+static void name_of(void *ctx, uint64_t number, uint32_t thread, uint32_t stack)
+{
+	compare_name(ctx, number, thread, stack);
+}
+
+struct unnamed_source compare_source(struct compare *c)
+{
+	return (struct unnamed_source){
+		.pid = c->place.pid, .next = next_of, .name = name_of, .ctx = c};
 }
 
 static int add_cell(struct compare *c, enum compare_part part, uint32_t thread, uint32_t stack,
@@ -279,7 +228,7 @@ static struct compare_thread *thread_of_sample(struct compare *c,
 					       const struct profile_sample *sample)
 {
 	const struct profile_thread *t = profile_thread_of(c->profile, sample->thread);
-	struct compare_thread *thread = t->pid == c->pid ? known_thread(c, t->tid) : NULL;
+	struct compare_thread *thread = t->pid == c->place.pid ? known_thread(c, t->tid) : NULL;
 
 	if (thread)
 		thread->thread = sample->thread;
@@ -301,7 +250,7 @@ int compare_take_wait(struct compare *c, const struct profile_sample *sample,
 {
 	const struct profile_thread *t = profile_thread_of(c->profile, sample->thread);
 
-	if (t->pid != c->pid)
+	if (t->pid != c->place.pid)
 		return 0;
 	int r = timeline_add_wait(c->timeline, t->tid, wait);
 
@@ -327,7 +276,7 @@ int compare_take_life(struct compare *c, int32_t pid, int32_t tid, uint64_t begi
 {
 	struct compare_thread *thread = known_thread(c, tid);
 
-	if (pid != c->pid)
+	if (pid != c->place.pid)
 		return 0;
 	if (!known) {
 		if (thread)
@@ -368,7 +317,7 @@ static int label_samples(struct compare *c)
 
 	for (size_t i = 0; i < c->claims.v.len && !r; i++) {
 		const struct claims_one *s = &c->claims.v.v[i];
-		int32_t tid = outer_tid(c, s->tid);
+		int32_t tid = trace_place_tid(&c->place, s->tid);
 		struct compare_thread *thread = known_thread(c, tid);
 		enum timeline_state state = TIMELINE_UNKNOWN;
 

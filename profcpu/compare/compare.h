@@ -8,18 +8,16 @@
 
 #include "profcpu/compare/claims.h"
 #include "profcpu/compare/timeline.h"
+#include "profcpu/managed/trace_place.h"
+#include "profcpu/managed/unnamed.h"
 #include "profile/profile.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 struct compare_options {
-	int trace_fd;   /* borrowed */
-	int threads_fd; /* thread ids in both PID namespaces (RECORDING_TRACE_THREADS); -1: the same
-			 */
-	pid_t pid;      /* as the recording knows the process; 0: as the trace does */
-	/* Our clock before the session was asked for and after it began; 0: not known. */
-	uint64_t sent_ns, received_ns;
+	int trace_fd; /* borrowed */
+	struct trace_place_options place;
 	uint64_t max_bytes; /* of the samples */
 };
 
@@ -72,19 +70,13 @@ void compare_free(struct compare *c);
 /* The process, as the recording knows it. */
 pid_t compare_pid(const struct compare *c);
 
-/* A sample that needs names. */
-struct compare_unnamed {
-	uint64_t number; /* for compare_name */
-	int32_t tid;
-	uint64_t time_ns;
-	const uint64_t *callchain; /* with PERF_CONTEXT_USER; valid until the next call */
-	size_t ncallchain;
-};
-
 /* The next sample, if it is before a time. False: none. */
-bool compare_next(struct compare *c, uint64_t before_ns, struct compare_unnamed *ret_sample);
+bool compare_next(struct compare *c, uint64_t before_ns, struct unnamed_stack *ret_sample);
 /* Sets the thread and the stack of a sample that compare_next returned. */
 void compare_name(struct compare *c, uint64_t number, uint32_t thread, uint32_t stack);
+
+/* Both for the import. Valid as long as c. */
+struct unnamed_source compare_source(struct compare *c);
 
 /* Take a sample on a CPU, and a wait; those of other processes are ignored. 0, -ENOMEM. */
 int compare_take_cpu(struct compare *c, const struct profile_sample *sample);

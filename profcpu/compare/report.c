@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/json_writer.h"
+#include "profcpu/managed/framework.h"
 
 #include <string.h>
 
@@ -86,12 +87,10 @@ static void put_head(const char *what, struct outbuf *out)
 		      what);
 }
 
-/* Whether a method is the program's: .NET's own libraries are known by their namespaces. */
+/* Whether a method is the program's, and no stub. */
 static bool is_of_program(const char *name)
 {
-	return *name != '[' && strncmp(name, "System.", 7) != 0 &&
-	       strncmp(name, "Microsoft.", 10) != 0 && strncmp(name, "Interop.", 8) != 0 &&
-	       strncmp(name, "Interop+", 8) != 0;
+	return *name != '[' && !managed_is_framework(name);
 }
 
 static double larger_share(const struct compare_methods *m, const struct compare_method *method)

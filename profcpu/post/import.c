@@ -165,7 +165,7 @@ static int import_end(struct import *in, struct import_deferred *deferred)
 	int r = 0;
 
 	if (deferred->of_trace)
-		return post_import_end_trace_sample(in, deferred);
+		return post_import_end_unnamed(in, deferred);
 	if (!deferred->again)
 		r = symbolizer_end(in->symbols, &deferred->begun, sample->time_ns, &in->thread,
 				   &in->stack);
@@ -322,7 +322,7 @@ static int import_records(struct import *in)
 			break;
 		r = import_news(in);
 		if (!r && record.time_ns)
-			r = post_import_trace_samples(in, record.time_ns);
+			r = post_import_unnamed(in, record.time_ns);
 		if (!r)
 			r = record.type == PERF_RECORD_SAMPLE ? import_sample(in, &record)
 							      : import_other(in, &record);
@@ -332,7 +332,7 @@ static int import_records(struct import *in)
 	if (more == -ENOMEM)
 		return more;
 	in->result->damaged = more < 0;
-	r = post_import_trace_samples(in, UINT64_MAX);
+	r = post_import_unnamed(in, UINT64_MAX);
 	return r ? r : import_end_deferred(in);
 }
 
@@ -475,6 +475,8 @@ int post_import_perfdata(int fd, const struct import_options *options, struct pr
 			    .result = &result,
 			    .offcpu = options->offcpu,
 			    .compare = options->compare,
+			    .sources = options->sources,
+			    .nsources = options->nsources,
 			    .compared_event = PROFILE_NONE,
 			    .perf_threads = options->perf_threads};
 	int r = in.data ? 0 : perfdata_open(fd, &in.data, &result.error);

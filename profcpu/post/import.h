@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "profcpu/compare/compare.h"
+#include "profcpu/managed/unnamed.h"
 #include "profcpu/post/stacks.h"
 #include "profcpu/post/wakeups.h"
 #include "profile/profile.h"
@@ -29,8 +30,11 @@ struct import_options {
 	const struct offcpu_idx *offcpu;
 	bool perf_threads; /* names of threads as in the perf form, also of ending ones */
 	bool grades;       /* frames carry how they were found */
-	/* Gets the samples of its process, and names for its own. Borrowed; NULL: none. */
+	/* Gets the samples of its process. Borrowed; NULL: none. */
 	struct compare *compare;
+	/* Stacks of traces that get names. Borrowed. */
+	const struct unnamed_source *sources;
+	uint32_t nsources;
 	/*
 	 * The writable symbols/ of a recording, which gets the data that names need on another
 	 * machine. -1: none. Borrowed. Not written if a complete store gave all names unchanged,

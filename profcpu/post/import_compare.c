@@ -1,48 +1,8 @@
-/* Samples of a runtime's own sampler, and the samples of the recording that they are compared with.
- */
+/* The samples of the recording that those of a runtime's own sampler are compared with. */
 #include "profcpu/post/import_impl.h"
-
-#include <linux/perf_event.h>
 
 /* Short or estimated waits may be this part of a thread's life, and it is still compared. */
 #define IMPORT_MISSING_PART 100
-
-int post_import_trace_samples(struct import *in, uint64_t before_ns)
-{
-	const struct symbolizer_stack plain = SYMBOLIZER_STACK_PLAIN;
-	struct compare_unnamed unnamed;
-	int r = 0;
-
-	while (!r && in->compare && compare_next(in->compare, before_ns, &unnamed)) {
-		struct perfdata_record record = {.type = PERF_RECORD_SAMPLE,
-						 .misc = PERF_RECORD_MISC_USER,
-						 .time_ns = unnamed.time_ns,
-						 .pid = compare_pid(in->compare),
-						 .tid = unnamed.tid,
-						 .cpu = -1,
-						 .sample = {.callchain = unnamed.callchain,
-							    .ncallchain = unnamed.ncallchain}};
-		struct import_deferred deferred = {.sample = {.time_ns = unnamed.time_ns},
-						   .file_off = unnamed.number,
-						   .of_trace = true};
-
-		r = symbolizer_begin(in->symbols, &record, &plain, &deferred.begun);
-		if (!r)
-			r = post_import_defer(in, &deferred);
-	}
-	return r;
-}
-
-int post_import_end_trace_sample(struct import *in, const struct import_deferred *deferred)
-{
-	uint32_t thread, stack;
-	int r = symbolizer_end(in->symbols, &deferred->begun, deferred->sample.time_ns, &thread,
-			       &stack);
-
-	if (!r)
-		compare_name(in->compare, deferred->file_off, thread, stack);
-	return r;
-}
 
 int post_import_compare(struct import *in, uint64_t file_off, const struct profile_sample *sample)
 {

@@ -140,37 +140,88 @@ static void load_warn_owner(const struct post_source *source, const char *name)
 			 name, source->forger);
 }
 
-/* Reads the trace of a recording. Reports a trace that cannot be compared. */
-static void load_trace_of(const struct post_source *source, const char *name,
-			  struct profile *profile, struct compare **ret_compare)
+/* Warns of a trace that is damaged, or of no use. what: what is lacking then. */
+static void load_report_managed(const char *name, const char *what, int r,
+				const struct parse_error *err)
 {
-	const struct compare_options options = {.trace_fd = source->trace_fd,
-						.threads_fd = source->trace_threads_fd,
-						.pid = (pid_t)source->manifest.trace_pid,
-						.sent_ns = source->manifest.trace_sent_ns,
-						.received_ns = source->manifest.trace_received_ns,
-						.max_bytes = memory_left() / 4};
+	if (r)
+		log_warn("%s/%s: %s: %s", name, RECORDING_TRACE, what,
+			 r == -ENODATA ? "it has no samples of the runtime's sampler"
+			 : err->what   ? err->what
+				       : strerror(-r));
+	else if (err->code)
+		log_warn("%s/%s: damaged at byte %llu (%s); the events before it were read", name,
+			 RECORDING_TRACE, (unsigned long long)err->offset,
+			 err->what ? err->what : "unreadable");
+}
+
+/* Reads the trace of a recording, as its manifest says what it is for. */
+static void load_trace_of(const struct post_source *source, const char *name,
+			  const struct post_options *options, struct profile *profile,
+			  struct compare **ret_compare, struct managed_profiles **ret_managed)
+{
+	const struct recording_manifest *m = &source->manifest;
+	const struct trace_place_options place = {.threads_fd = source->trace_threads_fd,
+						  .pid = (pid_t)m->trace_pid,
+						  .sent_ns = m->trace_sent_ns,
+						  .received_ns = m->trace_received_ns};
+	const struct compare_options compare = {
+		.trace_fd = source->trace_fd, .place = place, .max_bytes = memory_left() / 4};
+	const struct managed_options managed = {.trace_fd = source->trace_fd,
+						.wanted = managed_kinds_of(m->trace_events),
+						.place = place,
+						.max_bytes = memory_left() / 4,
+						.raw_names = options->raw_names};
 	struct parse_error err = {0};
 
 	if (source->trace_fd < 0)
 		return;
-	int r = compare_new(profile, &options, ret_compare, &err);
+	if (!managed.wanted || managed_words_have(m->trace_events, RECORDING_TRACE_SAMPLER))
+		load_report_managed(name, "nothing can be compared",
+				    compare_new(profile, &compare, ret_compare, &err), &err);
+	if (!managed.wanted || lseek(source->trace_fd, 0, SEEK_SET) ||
+	    (source->trace_threads_fd >= 0 && lseek(source->trace_threads_fd, 0, SEEK_SET)))
+		return;
+	err = (struct parse_error){0};
+	load_report_managed(name, "its events have no profiles",
+			    managed_profiles_new(profile, &managed, ret_managed, &err), &err);
+}
 
-	if (r)
-		log_warn("%s/%s: nothing can be compared: %s", name, RECORDING_TRACE,
-			 r == -ENODATA ? "it has no samples of the runtime's sampler"
-			 : err.what    ? err.what
-				       : strerror(-r));
-	else if (err.code)
-		log_warn("%s/%s: damaged at byte %llu (%s); the samples before it were read", name,
-			 RECORDING_TRACE, (unsigned long long)err.offset,
-			 err.what ? err.what : "unreadable");
+/* The stacks of the trace that need names. Returns their number. */
+static uint32_t load_sources(struct compare *compare, struct managed_profiles *managed,
+			     struct unnamed_source ret_sources[2])
+{
+	uint32_t n = 0;
+
+	if (compare)
+		ret_sources[n++] = compare_source(compare);
+	if (managed)
+		ret_sources[n++] = managed_profiles_source(managed);
+	return n;
+}
+
+/* Completes the results of load_trace_of, or frees them after an error. r: of the import. */
+static int load_end_trace(const struct post_options *options, int r, struct compare *compare,
+			  struct managed_profiles *managed)
+{
+	if (!r && managed)
+		r = managed_profiles_finish(managed);
+	if (!r && options->ret_compare) {
+		*options->ret_compare = compare;
+		*options->ret_managed = managed;
+	} else {
+		compare_free(compare);
+		managed_profiles_free(managed);
+	}
+	return r;
 }
 
 static int load_data(struct post_source *source, const char *name,
 		     const struct post_options *options, struct profile *profile,
 		     struct post_result *result)
 {
+	struct managed_profiles *managed = NULL;
+	struct unnamed_source sources[2];
 	struct opener *own = NULL;
 	int r;
 
@@ -220,12 +271,11 @@ static int load_data(struct post_source *source, const char *name,
 	};
 
 	if (options->ret_compare)
-		load_trace_of(source, name, profile, &import.compare);
+		load_trace_of(source, name, options, profile, &import.compare, &managed);
+	import.nsources = load_sources(import.compare, managed, sources);
+	import.sources = sources;
 	r = post_import_perfdata(source->fd, &import, profile, &result->data);
-	if (!r && options->ret_compare)
-		*options->ret_compare = import.compare;
-	else
-		compare_free(import.compare);
+	r = load_end_trace(options, r, import.compare, managed);
 	opener_free(own);
 	if (!r)
 		r = text_room_fit(profile);

@@ -5,6 +5,7 @@
 #ifndef PROFCPU_POST_LOAD_H
 #define PROFCPU_POST_LOAD_H
 
+#include "profcpu/managed/profiles.h"
 #include "profcpu/post/import.h"
 #include "profcpu/post/import_trace.h"
 #include "profcpu/post/open.h"
@@ -40,6 +41,9 @@ struct post_options {
 	 * them. NULL: not wanted. The caller frees it.
 	 */
 	struct compare **ret_compare;
+
+	/* The same for event profiles (--alloc and others). */
+	struct managed_profiles **ret_managed;
 
 	struct opener *opener;           /* has pinned the targets; NULL: use a new one */
 	struct script_text_options text; /* for text; post_load sets full_name if it is NULL */

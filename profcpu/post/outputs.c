@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OUTPUTS_MAX 14 /* files without the archive */
+#define OUTPUTS_MAX (14 + 2 * MANAGED_KINDS) /* files without the archive */
 
 /* Makes a tree in half of the memory that is left. */
 static int outputs_tree(struct profile *profile, const struct outputs_options *options,
@@ -246,7 +246,40 @@ static int outputs_report(struct profile *profile, const struct outputs_options 
 			  struct outbuf *out)
 {
 	return post_report_json_write(profile, options->result, options->waits, options->audit,
-				      out);
+				      options->managed, out);
+}
+
+static int outputs_kind_svg(struct profile *profile, const struct outputs_options *options,
+			    enum managed_kind kind, struct outbuf *out)
+{
+	const struct managed_profile *p = managed_profile_of(options->managed, kind);
+	const struct managed_kind_info *info = managed_kind_info(kind);
+	const struct tree_options from = {.event = p->event, .groups = p->v.v, .ngroups = p->v.len};
+	struct svg_options svg = svg_options_default();
+	struct tree tree;
+	int r = outputs_tree(profile, options, from, &tree);
+
+	if (info->countname)
+		svg.countname = info->countname;
+	else
+		svg.unit = SVG_UNIT_NS;
+	return r ? r : outputs_tree_svg(&tree, options, info->title, &svg, out);
+}
+
+static int outputs_kind_folded(struct profile *profile, const struct outputs_options *options,
+			       enum managed_kind kind, struct outbuf *out)
+{
+	const struct managed_profile *p = managed_profile_of(options->managed, kind);
+	const struct managed_kind_info *info = managed_kind_info(kind);
+	const struct collapse_options collapse = {.names = outputs_names(options),
+						  .srcline = options->lines,
+						  .event_filter = info->name,
+						  .groups = p->v.v,
+						  .ngroups = p->v.len,
+						  .divisor = info->countname ? 1 : 1000};
+	struct collapse_stats stats = {0};
+
+	return collapse_write(profile, &collapse, out, &stats);
 }
 
 /* An output. */
@@ -255,6 +288,10 @@ struct outputs_file {
 	mode_t mode;
 	int (*write)(struct profile *profile, const struct outputs_options *options,
 		     struct outbuf *out);
+	/* Instead of it, for an event profile. */
+	int (*write_kind)(struct profile *profile, const struct outputs_options *options,
+			  enum managed_kind kind, struct outbuf *out);
+	enum managed_kind kind;
 	bool wanted;
 	bool stays; /* keep an older file if this one is not wanted */
 	int error;
@@ -272,7 +309,8 @@ static void outputs_put(struct profile *profile, const struct outputs_options *o
 	struct outbuf out = outbuf_to(file.fd);
 	int closed;
 
-	f->error = f->write(profile, options, &out);
+	f->error = f->write_kind ? f->write_kind(profile, options, f->kind, &out)
+				 : f->write(profile, options, &out);
 	closed = outbuf_close(&out);
 	if (!f->error)
 		f->error = closed;
@@ -360,6 +398,31 @@ static void outputs_report_failed(const struct outputs_options *options,
 	}
 }
 
+/* Whether a kind was recorded, and happened. */
+static bool outputs_has_kind(const struct outputs_options *options, enum managed_kind kind)
+{
+	return options->managed &&
+	       managed_profile_of(options->managed, kind)->event != PROFILE_NONE;
+}
+
+/* Writes all but the archive, and removes older ones. */
+static void outputs_put_all(struct profile *profile, const struct outputs_options *options,
+			    struct outputs_file files[OUTPUTS_MAX + 1])
+{
+	const char *names[OUTPUTS_MAX + 2] = {RECORDING_MANIFEST};
+
+	for (size_t i = 0; i <= OUTPUTS_MAX; i++)
+		names[i + 1] = files[i].name;
+	replace_remove_stale(options->dir_fd, names, OUTPUTS_MAX + 2);
+	for (struct outputs_file *f = files; f < &files[OUTPUTS_MAX]; f++) {
+		if (f->wanted)
+			outputs_put(profile, options, f);
+		else if (!f->stays)
+			/* Remove an older file: it shows an earlier state of the recording. */
+			(void)unlinkat(options->dir_fd, f->name, 0);
+	}
+}
+
 int post_outputs_write(struct profile *profile, const struct outputs_options *options,
 		       bool *ret_any)
 {
@@ -367,6 +430,18 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 	     wakeups = profile_wakeup_event(profile) != PROFILE_NONE;
 	bool compares = options->compare != NULL;
 	bool wall = waits && options->wall, text = !input_is_recording(options->result->kind);
+#define OUTPUTS_KIND(k)                                                                 \
+	{RECORDING_##k##_SVG,                                                           \
+	 REPLACE_PUBLIC,                                                                \
+	 .write_kind = outputs_kind_svg,                                                \
+	 .kind = MANAGED_##k,                                                           \
+	 .wanted = outputs_has_kind(options, MANAGED_##k),                              \
+	 .stays = text},                                                                \
+	{                                                                               \
+		RECORDING_##k##_FOLDED, REPLACE_PUBLIC,                                 \
+			.write_kind = outputs_kind_folded, .kind = MANAGED_##k,         \
+			.wanted = outputs_has_kind(options, MANAGED_##k), .stays = text \
+	}
 	/* The largest comes last, in case the disk gets full. */
 	struct outputs_file files[OUTPUTS_MAX + 1] = {
 		{RECORDING_SVG, REPLACE_PUBLIC, outputs_svg, .wanted = true},
@@ -391,6 +466,11 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 		 .stays = text},
 		{RECORDING_COMPARE_DIFF, REPLACE_PUBLIC, outputs_compare_diff, .wanted = compares,
 		 .stays = text},
+		OUTPUTS_KIND(ALLOC),
+		OUTPUTS_KIND(EXCEPTIONS),
+		OUTPUTS_KIND(CONTENTION),
+		OUTPUTS_KIND(GC),
+		OUTPUTS_KIND(JIT),
 		{RECORDING_REPORT, REPLACE_PRIVATE, outputs_report, .wanted = true},
 		{RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script, .wanted = options->script,
 		 .stays = true},
@@ -398,19 +478,9 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 		 .stays = true},
 	};
 	struct outputs_file *archive = &files[OUTPUTS_MAX];
-	const char *names[OUTPUTS_MAX + 2] = {RECORDING_MANIFEST};
 	int r = 0;
 
-	for (size_t i = 0; i <= OUTPUTS_MAX; i++)
-		names[i + 1] = files[i].name;
-	replace_remove_stale(options->dir_fd, names, OUTPUTS_MAX + 2);
-	for (struct outputs_file *f = files; f < archive; f++) {
-		if (f->wanted)
-			outputs_put(profile, options, f);
-		else if (!f->stays)
-			/* Remove an older file: it shows an earlier state of the recording. */
-			(void)unlinkat(options->dir_fd, f->name, 0);
-	}
+	outputs_put_all(profile, options, files);
 	if (archive->wanted)
 		outputs_archive(options, files, OUTPUTS_MAX, archive);
 	*ret_any = false;

@@ -33,9 +33,10 @@ struct outputs_options {
 	size_t nwall;
 	/* Borrowed; NULL: no compare.* */
 	const struct compare *compare;
-	const struct compare_methods *methods; /* of compare */
-	bool in_place;                         /* dir_fd is the recording that was loaded */
-	bool archive;                          /* write prof.tar.gz; dir_fd is a whole recording */
+	const struct compare_methods *methods;  /* of compare */
+	const struct managed_profiles *managed; /* borrowed; NULL: no event profiles */
+	bool in_place;                          /* dir_fd is the recording that was loaded */
+	bool archive;                           /* write prof.tar.gz; dir_fd is a whole recording */
 	/*
 	 * Folded stacks have source lines. The script never has: its readers expect one line for
 	 * each frame.

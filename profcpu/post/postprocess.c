@@ -199,7 +199,7 @@ static int postprocess_report(struct profile *profile, const struct outputs_opti
 
 	if (!compares)
 		r = post_report_write(profile, outputs->result, outputs->waits, outputs->audit,
-				      outputs->dir, &out);
+				      outputs->managed, outputs->dir, &out);
 	else
 		compare_report_text(outputs->compare, outputs->methods, profile, &out);
 	if (!r && !compares && outputs->compare)
@@ -299,6 +299,7 @@ static int postprocess_outputs(struct post_source *source, struct profile *profi
 			       struct idle *idle, const struct outdir *dir,
 			       struct post_result *result, const struct audit *audit,
 			       const struct compare *compare,
+			       const struct managed_profiles *managed,
 			       const struct postprocess_options *options, bool *ret_wrote)
 {
 	AUTO_FREE struct profile_group *wall = NULL;
@@ -334,6 +335,7 @@ static int postprocess_outputs(struct post_source *source, struct profile *profi
 		return r;
 	}
 	outputs.compare = compare;
+	outputs.managed = managed;
 	outputs.methods = &methods;
 	outputs.wall = wall;
 	if (result->kind == INPUT_TEXT && result->text.first_event != PROFILE_NONE)
@@ -398,6 +400,8 @@ static int postprocess_load(struct post_source *source, const char *name,
 		*ret_profile = NULL;
 		compare_free(*input->ret_compare);
 		*input->ret_compare = NULL;
+		managed_profiles_free(*input->ret_managed);
+		*input->ret_managed = NULL;
 		if (source->trace_fd >= 0)
 			(void)lseek(source->trace_fd, 0, SEEK_SET);
 		if (source->trace_threads_fd >= 0)
@@ -423,6 +427,7 @@ int postprocess_run(struct post_source *source, const char *name, const struct o
 	struct idle *idle = NULL;
 	struct audit audit = {0};
 	struct compare *compare = NULL;
+	struct managed_profiles *managed = NULL;
 	bool in_place = postprocess_in_place(source, dir->fd), wrote = false;
 
 	/* A reader of stdout that leaves must not end this program before the outputs are made. */
@@ -432,6 +437,7 @@ int postprocess_run(struct post_source *source, const char *name, const struct o
 	input.write_store_dir_fd = store_fd;
 	input.ret_audit = &audit;
 	input.ret_compare = &compare;
+	input.ret_managed = &managed;
 	bool makes_manifest = in_place && source->lacks_manifest;
 
 	if (makes_manifest)
@@ -460,7 +466,7 @@ int postprocess_run(struct post_source *source, const char *name, const struct o
 		log_error("out of memory%s", remedy_for(r));
 	if (!r)
 		r = postprocess_outputs(source, profile, idle, dir, &result, &audit, compare,
-					options, &wrote);
+					managed, options, &wrote);
 	if (!r && options->compares && !compare) {
 		log_error("%s: nothing to compare: it has no samples of a .NET runtime in %s; "
 			  "record them with `profcpu compare` or `profcpu collect --eventpipe`",
@@ -468,6 +474,7 @@ int postprocess_run(struct post_source *source, const char *name, const struct o
 		r = -ENODATA;
 	}
 	compare_free(compare);
+	managed_profiles_free(managed);
 	idle_free(idle);
 	profile_free(profile);
 	audit_free(&audit);

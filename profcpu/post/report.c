@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "base/vec.h"
 #include "container/file_systems.h"
+#include "profcpu/managed/report.h"
 #include "profcpu/post/report_text.h"
 #include "recording/manifest.h"
 #include "symbols/store/jit_damage.h"
@@ -381,8 +382,8 @@ static void report_limits(const struct recording_limits *limits, struct outbuf *
 }
 
 int post_report_write(struct profile *profile, const struct post_result *input,
-		      const struct report_waits *waits, const struct audit *audit, const char *dir,
-		      struct outbuf *out)
+		      const struct report_waits *waits, const struct audit *audit,
+		      const struct managed_profiles *managed, const char *dir, struct outbuf *out)
 {
 	struct report_function hot[REPORT_HOTTEST];
 	int n = report_hottest(profile, hot);
@@ -402,6 +403,8 @@ int post_report_write(struct profile *profile, const struct post_result *input,
 		report_text_name(profile_text_of(profile, hot[i].name, NULL), out);
 		outbuf_char(out, '\n');
 	}
+	if (managed)
+		managed_report_text(managed, profile, out);
 	n = audit->samples ? report_audit(audit, &input->data, dir, out) : 0;
 	if (audit->samples && input->data.stacks.known)
 		report_unwound(&input->data.stacks, out);

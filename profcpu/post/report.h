@@ -14,11 +14,11 @@
 #define REPORT_UNNAMED 5 /* lines of images and processes with unnamed frames */
 
 /*
- * Writes the report as text. audit is empty for an input of text. dir: path of the recording, for
- * remedies. 0, -ENOMEM, -errno.
+ * Writes the report as text. audit is empty for an input of text. managed: NULL: none. dir: path of
+ * the recording, for remedies. 0, -ENOMEM, -errno.
  */
 int post_report_write(struct profile *profile, const struct post_result *input,
-		      const struct report_waits *waits, const struct audit *audit, const char *dir,
-		      struct outbuf *out);
+		      const struct report_waits *waits, const struct audit *audit,
+		      const struct managed_profiles *managed, const char *dir, struct outbuf *out);
 
 #endif

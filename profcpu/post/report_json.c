@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "container/file_systems.h"
+#include "profcpu/managed/report.h"
 #include "symbols/store/jit_damage.h"
 
 #include <string.h>
@@ -251,7 +252,7 @@ static void json_limits(struct json_writer *p, const struct post_result *input)
 
 int post_report_json_write(const struct profile *profile, const struct post_result *input,
 			   const struct report_waits *waits, const struct audit *audit,
-			   struct outbuf *out)
+			   const struct managed_profiles *managed, struct outbuf *out)
 {
 	const struct wakeups_summary *w = &input->data.wakeups;
 	const struct profile_text_changes texts = profile_text_changes(profile);
@@ -284,6 +285,8 @@ int post_report_json_write(const struct profile *profile, const struct post_resu
 		}
 		json_put_end(&off);
 	}
+	if (managed)
+		managed_report_json(managed, profile, &top);
 	if (input_is_recording(input->kind)) {
 		json_put_u64(&top, "lost", post_lost_samples(input));
 		json_put_u64(&top, "throttled", input->data.data.throttled);

@@ -10,9 +10,10 @@
 
 #define REPORT_JSON_FORMAT 1 /* value of "format"; new keys do not change it */
 
-/* Writes one object. audit is empty for an input of text, which has only samples. 0 or -errno. */
+/* Writes one object. audit is empty for an input of text, which has only samples.
+ * managed: NULL: none. 0 or -errno. */
 int post_report_json_write(const struct profile *profile, const struct post_result *input,
 			   const struct report_waits *waits, const struct audit *audit,
-			   struct outbuf *out);
+			   const struct managed_profiles *managed, struct outbuf *out);
 
 #endif

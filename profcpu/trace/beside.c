@@ -31,6 +31,8 @@
 
 struct beside {
 	struct beside_options options;
+	struct session_provider providers[BESIDE_PROVIDERS_MAX];
+	uint32_t ids[BESIDE_PROVIDERS_MAX][BESIDE_IDS_MAX];
 	struct record_beside hooks;
 	struct worker worker;
 	bool started, waits_for_port;
@@ -272,6 +274,9 @@ static void note(void *ctx, struct recording_manifest *m)
 	b->abandoned = b->started && !worker_end(&b->worker, BESIDE_JOIN_NS);
 	if (b->abandoned || !b->file.bytes)
 		return;
+	free(m->trace_events);
+	/* Without memory for it, the trace counts as one of the sampler. */
+	m->trace_events = b->options.events ? strdup(b->options.events) : NULL;
 	m->trace_pid = (uint64_t)b->port.pid;
 	m->trace_sent_ns = b->sent_ns;
 	m->trace_received_ns = b->received_ns;
@@ -284,6 +289,25 @@ static uint64_t bytes(void *ctx)
 	return b->bytes;
 }
 
+/* Copies the providers: a thread that hangs needs them longer than the caller. */
+static int copy_providers(struct beside *b)
+{
+	if (b->options.nproviders > BESIDE_PROVIDERS_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < b->options.nproviders; i++) {
+		struct session_provider *p = &b->providers[i];
+
+		*p = b->options.providers[i];
+		if (p->nids > BESIDE_IDS_MAX)
+			return -E2BIG;
+		if (p->nids)
+			memcpy(b->ids[i], p->ids, p->nids * sizeof(*p->ids));
+		p->ids = p->nids ? b->ids[i] : NULL;
+	}
+	b->options.providers = b->providers;
+	return 0;
+}
+
 int beside_new(const struct beside_options *options, struct beside **ret_beside)
 {
 	struct beside *b = calloc(1, sizeof(*b));
@@ -291,6 +315,12 @@ int beside_new(const struct beside_options *options, struct beside **ret_beside)
 	if (!b)
 		return -ENOMEM;
 	b->options = *options;
+	int r = copy_providers(b);
+
+	if (r) {
+		free(b);
+		return r;
+	}
 	b->file = TRACE_FILE_NONE;
 	b->threads_fd = -1;
 	b->hooks = (struct record_beside){.begin = begin_beside,

@@ -10,10 +10,14 @@
 
 #include <sys/types.h>
 
+#define BESIDE_PROVIDERS_MAX 2
+#define BESIDE_IDS_MAX 64 /* of one provider */
+
 struct beside_options {
 	pid_t pid;                                /* 0: the command of the recording */
-	const struct session_provider *providers; /* borrowed */
+	const struct session_provider *providers; /* copied, except texts */
 	size_t nproviders;
+	const char *events; /* manifest "trace_events"; borrowed; NULL: none */
 	uint32_t buffer_mb;
 	int dir_fd;      /* of the recording; borrowed */
 	const char *dir; /* for messages; borrowed */
@@ -21,7 +25,7 @@ struct beside_options {
 
 struct beside;
 
-/* 0; -ENOMEM. The options are copied; providers stay borrowed. */
+/* 0; -ENOMEM; -E2BIG: too many providers or ids. */
 int beside_new(const struct beside_options *options, struct beside **ret_beside);
 
 /* For record_options; valid as long as b. */

@@ -93,7 +93,7 @@ static void compare_all(struct compare *c, struct profile *p, const uint8_t *dat
 {
 	struct profile_thread thread = {.pid = PID};
 	struct profile_event event = {.has_period = true};
-	struct compare_unnamed unnamed;
+	struct unnamed_stack unnamed;
 	uint32_t stacks[STACKS], id, last = 0;
 
 	if (profile_text(p, "app", 3, &thread.comm) || profile_text(p, "cpu", 3, &event.name) ||
@@ -127,10 +127,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1 + list)
 		return 0;
 	struct compare_options options = {.trace_fd = memory_of(data + 1 + list, size - 1 - list),
-					  .threads_fd = list ? memory_of(data + 1, list) : -1,
-					  .pid = PID,
-					  .sent_ns = list * 1000,
-					  .received_ns = list * 2000000,
+					  .place.threads_fd = list ? memory_of(data + 1, list) : -1,
+					  .place.pid = PID,
+					  .place.sent_ns = list * 1000,
+					  .place.received_ns = list * 2000000,
 					  .max_bytes = 1 << 20};
 
 	if (profile_new(&p))
@@ -141,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	profile_free(p);
 	close(options.trace_fd);
-	if (options.threads_fd >= 0)
-		close(options.threads_fd);
+	if (options.place.threads_fd >= 0)
+		close(options.place.threads_fd);
 	return 0;
 }

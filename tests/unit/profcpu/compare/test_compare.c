@@ -138,7 +138,7 @@ static int make(const struct compare_options *more, struct parse_error *err)
 	struct compare_options options = *more;
 
 	options.trace_fd = memory_of(trace.data, trace.len);
-	options.pid = PID;
+	options.place.pid = PID;
 	options.max_bytes = options.max_bytes ? options.max_bytes : 1 << 20;
 	int r = compare_new(profile, &options, &compare, err);
 
@@ -148,7 +148,7 @@ static int make(const struct compare_options *more, struct parse_error *err)
 
 static size_t name_all(void)
 {
-	struct compare_unnamed unnamed;
+	struct unnamed_stack unnamed;
 	size_t n = 0;
 
 	while (compare_next(compare, UINT64_MAX, &unnamed)) {
@@ -202,7 +202,7 @@ static void samples_have_the_states_of_their_threads(void **state)
 	(void)state;
 	make_trace(0);
 	make_profile();
-	assert_int_equal(make(&(struct compare_options){.threads_fd = -1}, &err), 0);
+	assert_int_equal(make(&(struct compare_options){.place.threads_fd = -1}, &err), 0);
 	assert_int_equal(name_all(), 2 * ROUNDS);
 	take_kernel(ROUND(ROUNDS + 1));
 	const struct compare_totals *t = compare_totals(compare);
@@ -240,7 +240,7 @@ static void suspensions_for_collections_are_no_rounds(void **state)
 	(void)state;
 	make_trace(1);
 	make_profile();
-	assert_int_equal(make(&(struct compare_options){.threads_fd = -1}, &err), 0);
+	assert_int_equal(make(&(struct compare_options){.place.threads_fd = -1}, &err), 0);
 	name_all();
 	take_kernel(ROUND(ROUNDS + 1));
 	assert_int_equal(compare_totals(compare)->rounds, 0);
@@ -251,7 +251,8 @@ static void suspensions_for_collections_are_no_rounds(void **state)
 static void another_clock_is_found_and_moved(void **state)
 {
 	struct parse_error err = {0};
-	struct compare_options options = {.threads_fd = -1, .sent_ns = 1, .received_ns = 50000};
+	struct compare_options options = {
+		.place = {.threads_fd = -1, .sent_ns = 1, .received_ns = 50000}};
 
 	(void)state;
 	make_trace(0);
@@ -262,8 +263,8 @@ static void another_clock_is_found_and_moved(void **state)
 	assert_int_equal(compare_totals(compare)->clock_offset_ns, 0);
 	assert_int_equal(compare_totals(compare)->from_ns, ROUND(0) + 1000);
 	compare_free(compare);
-	options.sent_ns = 7000000;
-	options.received_ns = 7020000;
+	options.place.sent_ns = 7000000;
+	options.place.received_ns = 7020000;
 	assert_int_equal(make(&options, &err), 0);
 	assert_int_equal(compare_totals(compare)->clock_offset_ns, 5000 - 7010000);
 	assert_int_equal(compare_totals(compare)->from_ns, ROUND(0) + 1000 + 7010000 - 5000);
@@ -274,8 +275,8 @@ static void threads_of_another_namespace_are_mapped(void **state)
 {
 	static const char ids[] = "151 51\nnonsense\n-4 3\n152 52\n";
 	struct parse_error err = {0};
-	struct compare_unnamed unnamed;
-	struct compare_options options = {.threads_fd = memory_of(ids, sizeof(ids) - 1)};
+	struct unnamed_stack unnamed;
+	struct compare_options options = {.place.threads_fd = memory_of(ids, sizeof(ids) - 1)};
 	size_t n;
 
 	(void)state;
@@ -289,7 +290,7 @@ static void threads_of_another_namespace_are_mapped(void **state)
 	assert_int_equal(unnamed.tid, 152);
 	(void)compare_threads(compare, &n);
 	assert_int_equal(n, 2);
-	close(options.threads_fd);
+	close(options.place.threads_fd);
 	end();
 }
 
@@ -303,23 +304,23 @@ static void damage_and_limits_keep_the_samples_before(void **state)
 	make_profile();
 	whole = trace.len;
 	trace.len = whole / 2;
-	assert_int_equal(make(&(struct compare_options){.threads_fd = -1}, &err), 0);
+	assert_int_equal(make(&(struct compare_options){.place.threads_fd = -1}, &err), 0);
 	assert_true(compare_totals(compare)->is_cut);
 	assert_in_range(compare_totals(compare)->samples, 1, 2 * ROUNDS - 1);
 	compare_free(compare);
 	trace.len = whole;
 	memset(trace.data + whole / 2, 0xff, 64);
-	assert_int_equal(make(&(struct compare_options){.threads_fd = -1}, &err), 0);
+	assert_int_equal(make(&(struct compare_options){.place.threads_fd = -1}, &err), 0);
 	assert_true(err.code == -EBADMSG || err.code == -E2BIG);
 	compare_free(compare);
 	trace.len = 40;
 	err = (struct parse_error){0};
 	compare = NULL;
-	assert_int_equal(make(&(struct compare_options){.threads_fd = -1}, &err), -ENODATA);
+	assert_int_equal(make(&(struct compare_options){.place.threads_fd = -1}, &err), -ENODATA);
 	outbuf_close(&trace);
 	make_trace(0);
-	assert_int_equal(make(&(struct compare_options){.threads_fd = -1, .max_bytes = 1}, &err),
-			 0);
+	assert_int_equal(
+		make(&(struct compare_options){.place.threads_fd = -1, .max_bytes = 1}, &err), 0);
 	assert_true(compare_totals(compare)->left_out > 0);
 	end();
 }
@@ -333,7 +334,7 @@ static void pictures_have_all_parts(void **state)
 	(void)state;
 	make_trace(0);
 	make_profile();
-	assert_int_equal(make(&(struct compare_options){.threads_fd = -1}, &err), 0);
+	assert_int_equal(make(&(struct compare_options){.place.threads_fd = -1}, &err), 0);
 	name_all();
 	take_kernel(ROUND(ROUNDS + 1));
 	assert_int_equal(pictures_tree(compare, profile, 0, &tree), 0);

@@ -1,0 +1,27 @@
+/* Shared by the parts of events: reading (events.c), and joining begins and ends (events_pair.c).
+ */
+#ifndef PROFCPU_MANAGED_EVENTS_IMPL_H
+#define PROFCPU_MANAGED_EVENTS_IMPL_H
+
+#include "profcpu/managed/events.h"
+
+/* An event as it was read, in the order of the trace. */
+struct managed_raw {
+	struct managed_event event;
+	uint64_t key; /* what a begin and its end share: the method; GC: number of the collection */
+	uint32_t order;
+	uint16_t id; /* enum managed_event_id */
+};
+
+struct managed_raws {
+	VEC(struct managed_raw) v;
+};
+
+uint32_t managed_collection_label(struct managed_collection c);
+
+/*
+ * events_pair.c: sorts the raw events by time, and adds to e->v what they tell. 0; -ENOMEM.
+ */
+int managed_events_pair(struct managed_events *e, struct managed_raws *raws);
+
+#endif

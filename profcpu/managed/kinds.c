@@ -1,0 +1,82 @@
+#include "profcpu/managed/kinds.h"
+
+#include <string.h>
+
+/* Keywords of the runtime's provider. */
+#define KINDS_GC UINT64_C(0x1)
+#define KINDS_JIT UINT64_C(0x10)
+#define KINDS_CONTENTION UINT64_C(0x4000)
+#define KINDS_EXCEPTION UINT64_C(0x8000)
+#define KINDS_ALLOCATION_SAMPLING UINT64_C(0x80000000000)
+
+/*
+ * Allocations: .NET 10 has AllocationSampled and sends only the listed events, so it makes no
+ * AllocationTick, the event of older runtimes. These ignore the list.
+ */
+static const struct managed_kind_info kinds[MANAGED_KINDS] = {
+	[MANAGED_ALLOC] = {"alloc",
+			   "Allocations",
+			   "bytes",
+			   "alloc",
+			   KINDS_GC | KINDS_ALLOCATION_SAMPLING,
+			   5,
+			   {MANAGED_ID_ALLOCATION_SAMPLED}},
+	[MANAGED_EXCEPTIONS] = {"exceptions",
+				"Exceptions",
+				"exceptions",
+				"exception",
+				KINDS_EXCEPTION,
+				4,
+				{MANAGED_ID_EXCEPTION_THROWN}},
+	[MANAGED_CONTENTION] = {"contention",
+				"Lock contention",
+				NULL,
+				"locks",
+				KINDS_CONTENTION,
+				4,
+				{MANAGED_ID_CONTENTION_START, MANAGED_ID_CONTENTION_STOP}},
+	[MANAGED_GC] = {"gc",
+			"GC pauses",
+			NULL,
+			"gc",
+			KINDS_GC,
+			4,
+			{MANAGED_ID_GC_START, MANAGED_ID_GC_END, MANAGED_ID_RESTART_END,
+			 MANAGED_ID_SUSPEND_BEGIN, MANAGED_ID_GC_TRIGGERED}},
+	[MANAGED_JIT] = {"jit",
+			 "JIT compilation",
+			 NULL,
+			 "jit",
+			 KINDS_JIT,
+			 5,
+			 {MANAGED_ID_METHOD_LOAD, MANAGED_ID_JITTING_STARTED}},
+};
+
+const struct managed_kind_info *managed_kind_info(enum managed_kind kind)
+{
+	return &kinds[kind];
+}
+
+bool managed_words_have(const char *words, const char *word)
+{
+	size_t len = strlen(word);
+
+	while (words && *words) {
+		size_t n = strcspn(words, ",");
+
+		if (n == len && !memcmp(words, word, n))
+			return true;
+		words += n + (words[n] == ',');
+	}
+	return false;
+}
+
+unsigned managed_kinds_of(const char *words)
+{
+	unsigned wanted = 0;
+
+	for (unsigned k = 0; k < MANAGED_KINDS; k++)
+		if (managed_words_have(words, kinds[k].name))
+			wanted |= 1u << k;
+	return wanted;
+}

@@ -1,0 +1,56 @@
+/* The kinds of event profiles: what they are made of, and how they are shown. */
+#ifndef PROFCPU_MANAGED_KINDS_H
+#define PROFCPU_MANAGED_KINDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum managed_kind {
+	MANAGED_ALLOC,
+	MANAGED_EXCEPTIONS,
+	MANAGED_CONTENTION,
+	MANAGED_GC,
+	MANAGED_JIT,
+	MANAGED_KINDS,
+};
+
+/* Events of the runtime, by their number. Source: ClrEtwAll.man of dotnet/runtime. */
+enum managed_event_id {
+	MANAGED_ID_GC_START = 1,
+	MANAGED_ID_GC_END = 2,
+	MANAGED_ID_RESTART_END = 3,
+	MANAGED_ID_SUSPEND_BEGIN = 9,
+	MANAGED_ID_ALLOCATION_TICK = 10,
+	MANAGED_ID_GC_TRIGGERED = 35,
+	MANAGED_ID_EXCEPTION_THROWN = 80,
+	MANAGED_ID_CONTENTION_START = 81,
+	MANAGED_ID_CONTENTION_STOP = 91,
+	MANAGED_ID_METHOD_LOAD = 143,
+	MANAGED_ID_JITTING_STARTED = 145,
+	MANAGED_ID_ALLOCATION_SAMPLED = 303,
+};
+
+#define MANAGED_IDS_MAX 5 /* events of one kind */
+
+struct managed_kind_info {
+	const char *name;      /* of its option, its event in the profile, and its files */
+	const char *title;     /* of its picture */
+	const char *countname; /* what its weights count; NULL: they are nanoseconds */
+	const char *word;      /* starts its lines of the report */
+	/* The needs of a session: keywords and level of the runtime's provider. */
+	uint64_t keywords;
+	uint32_t level;
+	/* The events that are used, for runtimes that send only these (.NET 10). 0: the end. */
+	uint32_t ids[MANAGED_IDS_MAX + 1];
+};
+
+const struct managed_kind_info *managed_kind_info(enum managed_kind kind);
+
+/* Bits of enum managed_kind from words between commas, as the manifest has them. NULL: none. */
+unsigned managed_kinds_of(const char *words);
+
+/* Whether one of the words between commas is this one. */
+bool managed_words_have(const char *words, const char *word);
+
+#endif
