@@ -76,22 +76,28 @@ int counter_output_begin(struct counter_output *o, const char *file, const char 
 }
 
 /* Puts the text of a field, in quotes if it would read as several (RFC 4180). */
+/* The output may be a terminal, so control characters become "\x1b" and the like. */
 static void output_csv_field(struct counter_output *o, const char *text, size_t len, char end)
 {
+	struct outbuf shown = outbuf_to(-1);
 	bool quoted = false;
 
-	for (size_t i = 0; i < len; i++)
-		quoted |= strchr(",\"\r\n", text[i]) != NULL;
+	outbuf_printable(&shown, text, len, OUTPUT_TEXT_BYTES);
+	for (size_t i = 0; i < shown.len; i++)
+		quoted |= strchr(",\"", shown.data[i]) != NULL;
 	if (quoted)
 		outbuf_char(&o->out, '"');
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] == '"')
+	for (size_t i = 0; i < shown.len; i++) {
+		if (shown.data[i] == '"')
 			outbuf_char(&o->out, '"');
-		outbuf_char(&o->out, text[i]);
+		outbuf_char(&o->out, shown.data[i]);
 	}
 	if (quoted)
 		outbuf_char(&o->out, '"');
 	outbuf_char(&o->out, end);
+	if (shown.error && !o->out.error)
+		o->out.error = shown.error;
+	(void)outbuf_close(&shown);
 }
 
 /* Puts "NAME (UNIT)[TAGS]" into o->text. */

@@ -109,12 +109,12 @@ static void csv_is_that_of_dotnet_counters(void **state)
 	v[1].has_quantile = true;
 	v[1].quantile = 0.95;
 	v[1].instrument_tags = "i=2";
-	v[2].title = "x,\"y\"";
+	v[2].title = "x,\"y\"\x1b]0;z";
 	text = written(COUNTER_CSV, v, 3);
 	assert_string_equal(text, "Timestamp,Provider,Counter Name,Counter Type,Mean/Increment\n"
 				  "11/29/2026 12:30:05,M,c ({hit} / 1 sec)[m=1;r=/a;s=b],Rate,7\n"
 				  "11/29/2026 12:30:05,M,h[i=2;Percentile=95],Metric,50\n"
-				  "11/29/2026 12:30:05,M,\"x,\"\"y\"\"\",Metric,1\n");
+				  "11/29/2026 12:30:05,M,\"x,\"\"y\"\"\\x1b]0;z\",Metric,1\n");
 	free(text);
 	text = written(COUNTER_LINES, v, 2);
 	assert_string_equal(text, "2026-11-29T12:30:05 M 7 c ({hit} / 1 sec)[m=1,r=/a,s=b]\n"
