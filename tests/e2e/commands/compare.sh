@@ -4,6 +4,7 @@
 # May take 400 s.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
+need_release
 need_tracefs
 need python3
 need_sampling
