@@ -391,7 +391,7 @@ const struct command command_collect = {
 		"                          cpu-clock, an event is a nanosecond\n"
 		"  -d, --duration SECONDS  how long: 10, 0.5, 500ms, 2m, 24h; from 1ms to 366\n"
 		"                          days (30 seconds; a command: to its end)\n"
-		"      --max-size SIZE     end the recording when perf.data has this size: 512K,\n"
+		"      --max-size SIZE     end the recording when its data have this size: 512K,\n"
 		"                          100M, 2G (no limit)\n"
 		"      --no-kernel         leave kernel frames out of the stacks\n"
 		"\n"

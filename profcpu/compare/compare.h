@@ -89,7 +89,7 @@ int compare_take_life(struct compare *c, int32_t pid, int32_t tid, uint64_t begi
 /* Takes a time in which the state of a thread is not known. 0, -ENOMEM. */
 int compare_take_unknown(struct compare *c, int32_t tid, uint64_t begin_ns, uint64_t end_ns);
 
-/* Labels the samples, and sums up. Call it once, after all of the above. 0, -ENOMEM, -E2BIG. */
+/* Labels the samples, and sums up. Call it once, after all of the above. 0, -ENOMEM. */
 int compare_finish(struct compare *c);
 
 const struct compare_totals *compare_totals(const struct compare *c);

@@ -199,7 +199,7 @@ static void events_follow_the_last_whole_object_of_a_stream(void **state)
 			e.payload_len = 2;
 			e.capture_thread = 100 + i;
 			nettrace_writer_kind(&w,
-					     &(struct nettrace_kind){.provider = "Long name" + i,
+					     &(struct nettrace_kind){.provider = &"Long name"[i],
 								     .name = "",
 								     .metadata_id = 500});
 			nettrace_writer_thread(&w, e.capture_thread, 42, e.capture_thread);
