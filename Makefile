@@ -82,11 +82,12 @@ $(B)/gen/%.inc: %
 
 $(B)/obj/flamegraph/svg.o: $(addprefix $(B)/gen/flamegraph/,svg_tree.js.inc svg_draw.js.inc svg_control.js.inc svg.css.inc svg_dark.css.inc)
 
-# The system calls of the target's architecture, as rows SYSCALL(name).
+# The system calls of the target's architecture, as rows SYSCALL(name). Other architectures skip those that they lack.
 $(B)/gen/profcpu/stacks/syscalls.inc:
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)echo '#include <sys/syscall.h>' | $(CC) $(CPPFLAGS) -E -dM -x c - | \
-		sed -n 's/^#define __NR_\([a-z][a-z0-9_]*\) .*/SYSCALL(\1)/p' | grep -v syscall | LC_ALL=C sort >$@.new && mv $@.new $@
+		sed -n 's/^#define __NR_\([a-z][a-z0-9_]*\) .*/\1/p' | grep -v syscall | LC_ALL=C sort | \
+		sed 's/.*/#ifdef __NR_&\nSYSCALL(&)\n#endif/' >$@.new && mv $@.new $@
 
 $(B)/obj/profcpu/stacks/syscall_name.o: $(B)/gen/profcpu/stacks/syscalls.inc
 

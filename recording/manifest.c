@@ -331,5 +331,6 @@ void recording_manifest_free(struct recording_manifest *m)
 	free(m->jit_names);
 	free(m->ring_memory);
 	free(m->ended);
+	free(m->trace_events);
 	*m = (struct recording_manifest){0};
 }

@@ -146,18 +146,22 @@ for tid in tids:
 PYTHON
 python3 sched.py >sched.out 2>&1 || fail "other states than in the trace: $(tail -n 20 sched.out; head -n 20 sched.txt)"
 
+# On a busy machine, threads that are woken wait for a CPU; so one of three tries must succeed.
 echo "one burner: a lone thread runs, others are blocked"
-begin 10 7 1 5
-compare -p "$PID" -d 3 -o burner
-ends
-python3 check.py burner routes.log 3 || fail "one burner: $(cat burner/compare.txt)"
-python3 - <<'PYTHON' || fail "one burner: $(cat burner/compare.txt)"
+cat >burner.py <<'PYTHON'
 import json
 m = {m['name']: m['total']['samples'] for m in json.load(open('burner/compare.json'))['methods']}
 def share(name, state): return m[name][state] / sum(m[name].values())
 print('running', share('Routes.Cpu()', 'running'), 'blocked', share('Routes.Wait()', 'blocked'))
 assert share('Routes.Cpu()', 'running') >= 0.95 and share('Routes.Wait()', 'blocked') >= 0.95
 PYTHON
+one_burner() {
+	begin 10 7 1 5
+	compare -p "$PID" -d 3 -o burner
+	ends
+	python3 check.py burner routes.log 3 && python3 burner.py
+}
+one_burner || one_burner || one_burner || fail "one burner: $(cat burner/compare.txt)"
 
 echo "from the recording, on another machine"
 compare -o there net10/prof.tar.gz

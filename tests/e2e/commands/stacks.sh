@@ -204,7 +204,7 @@ done
 
 if [ "$(id -u)" = 0 ] && unshare --pid --mount true 2>/dev/null; then
 	echo "another PID namespace"
-	start inside unshare --pid --fork --mount --mount-proc ./native
+	start inside unshare --pid --fork --kill-child --mount --mount-proc ./native
 	wait_for 20 pgrep -P "$STARTED" >/dev/null || fail "no process inside"
 	inside=$(pgrep -P "$STARTED")
 	wait_for 20 sh -c "'$PROFCPU' stacks -p $inside 2>/dev/null | grep -q '^    in_poll '" || fail "nothing inside: $("$PROFCPU" stacks -p "$inside" 2>&1)"
