@@ -212,7 +212,7 @@ static int add_cell(struct compare *c, enum compare_part part, uint32_t thread, 
 
 	if (!weight)
 		return 0;
-	/* Of more than 2^29 threads, some share cells. */
+	/* If there are more than 2^29 threads, some share cells. */
 	r = hashmap_entry(&c->cell_of,
 			  (uint64_t)stack << 32 | (uint64_t)(thread & 0x1fffffff) << 3 | part,
 			  (uint32_t)c->cells.len, &index, &fresh);

@@ -9,7 +9,8 @@
 
 /* Whether the runtime lists its methods and modules at the end, which names the stacks. */
 enum trace_rundown {
-	TRACE_RUNDOWN_AUTO, /* names come from memory; if that fails, its list, if that cannot crash it */
+	TRACE_RUNDOWN_AUTO, /* names come from memory; if that fails, its list, if that cannot crash
+			       it */
 	TRACE_RUNDOWN_ON,
 	TRACE_RUNDOWN_OFF,
 };
