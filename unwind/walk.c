@@ -293,14 +293,18 @@ static bool is_last_link(const struct walker *k, uint64_t at)
 
 /*
  * Guesses the frame pointer of a thread whose registers were read from outside. It is not known
- * until a frame has saved it. The first word that links to another saved frame pointer is taken.
+ * until a frame has saved it. The first word that links to another saved frame pointer is taken, or
+ * that is the last one itself.
  */
 static void guess_frame_pointer(struct walker *k, struct walk_frame *caller)
 {
 	uint64_t at = (k->regs.v[ARCH_SP] + 7) & ~UINT64_C(7), outer, next;
 
 	for (; k->scanned < WALK_SCAN_WORDS; k->scanned++, at += 8) {
-		if (!(is_link(k, at, &outer) && is_link(k, outer, &next)) && !is_last_link(k, at))
+		bool links = is_link(k, at, &outer) &&
+			     (is_link(k, outer, &next) || is_last_link(k, outer));
+
+		if (!links && !is_last_link(k, at))
 			continue;
 		set_reg(&k->regs, ARCH_FP, at);
 		caller->how = WALK_GUESS;

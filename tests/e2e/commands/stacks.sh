@@ -185,6 +185,32 @@ in_place lock in_lock 'stopped in futex'
 kill -CONT "$NATIVE"
 stop "$NATIVE"
 
+echo "code with frame pointers: no caller is lost"
+cat >framed.c <<'C'
+#include <pthread.h>
+#include <unistd.h>
+#define HIDDEN __attribute__((noinline, noclone))
+static int ends[2];
+static HIDDEN long get(char *b) { long r = read(ends[0], b, 1); __asm__ volatile("" : "+r"(r)); return r; }
+static HIDDEN long helper(char *b) { volatile char room[200]; room[3] = *b; long r = get(b) + room[3]; __asm__ volatile("" : "+r"(r)); return r; }
+static void *work(void *x) { long r = get(x); __asm__ volatile("" : "+r"(r)); return x; }
+int main(void) { pthread_t t; char b[8] = {0}; pipe(ends); pthread_create(&t, 0, work, b); helper(b); return 0; }
+C
+for options in -O0 "-O2 -fno-omit-frame-pointer" -O2; do
+	# shellcheck disable=SC2086 # words are wanted
+	gcc $options -g -w -o framed framed.c -pthread || fail "framed does not build with $options"
+	start framed ./framed
+	# A thread that has just begun may not wait yet.
+	for try in 1 2 3 4 5; do
+		sleep 0.1
+		stacks text -p "$STARTED"
+		[ "$(grep -cx '    get (framed)' text)" = 2 ] && break
+	done
+	grep -A1 -x '    get (framed)' text | tr -d '\n' | grep -q 'get (framed)    work (framed)' || fail "$options: a caller of the thread is lost: $(cat text)"
+	grep -A2 -x '    get (framed)' text | tr -d '\n' | grep -q 'get (framed)    helper (framed)    main (framed)' || fail "$options: a caller is lost: $(cat text)"
+	stop "$STARTED"
+done
+
 echo "processes that end"
 for us in 0 1000 5000 10000 15000 20000 25000 30000; do
 	./native ends "$us" &
