@@ -4,10 +4,9 @@
 #include "profcpu/arguments.h"
 #include "profcpu/collect.h"
 #include "profcpu/command.h"
-#include "profcpu/post/open.h"
+#include "profcpu/reprocess.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define COMPARE_SECONDS 10
@@ -67,12 +66,11 @@ static int compare_parse(int argc, char **argv, struct compare_arguments *a)
 	     (c = options_next(&command_compare, argc, argv, ":p:d:o:q", compare_longopts)) != -1;)
 		if (compare_parse_one(a, c))
 			return -EINVAL;
-	bool marked = optind > 1 && !strcmp(argv[optind - 1], "--");
+	bool is_command = optind > 1 && !strcmp(argv[optind - 1], "--");
 
-	if (marked && optind < argc)
-		o->record.argv = argv + optind;
-	else if (optind < argc &&
-		 options_one_argument(&command_compare, argc, argv, NULL, &a->input))
+	if (optind < argc && !is_command
+		    ? options_one_argument(&command_compare, argc, argv, NULL, &a->input)
+		    : options_command(&command_compare, argc, argv, &o->record.argv))
 		return -EINVAL;
 	if (o->pids.list.len > 1 || (o->pids.list.len && o->record.argv) ||
 	    (a->input && (o->pids.list.len || o->has_duration))) {
@@ -84,32 +82,6 @@ static int compare_parse(int argc, char **argv, struct compare_arguments *a)
 	o->record.pids = o->pids.list.v;
 	o->record.npids = o->pids.list.len;
 	return 0;
-}
-
-/* Compares what a recording has. */
-static int compare_recording(const struct compare_arguments *a)
-{
-	struct postprocess_options options = a->collect.post;
-	struct post_source source;
-	struct outdir dir = OUTDIR_NONE;
-	int status = EXIT_FAILED;
-
-	if (post_open(a->input, &source))
-		return EXIT_FAILED;
-	if (!input_is_recording(source.kind) || source.trace_fd < 0) {
-		log_error("%s has no %s, so there is nothing to compare; record one with `profcpu "
-			  "compare -p PID`",
-			  a->input, RECORDING_TRACE);
-	} else if (!(a->collect.out || source.kind != INPUT_RECORDING
-			     ? post_outdir_make(a->collect.out, &dir)
-			     : post_outdir_use(source.dir_fd, a->input, &dir))) {
-		status = postprocess_run(&source, a->input, &dir, &options, NULL);
-		if (!options.quiet)
-			printf("written   %s\n", dir.path);
-	}
-	post_outdir_release(&dir);
-	post_open_close(&source);
-	return command_end(status);
 }
 
 static int compare_main(int argc, char **argv)
@@ -125,10 +97,12 @@ static int compare_main(int argc, char **argv)
 
 	a.collect.post.fetch = &a.collect.fetch;
 	a.collect.post.compares = true;
-	int status = compare_parse(argc, argv, &a) ? EXIT_USAGE
-		     : a.input                     ? compare_recording(&a)
-						   : collect_run(&a.collect);
+	int status = EXIT_USAGE;
 
+	if (!compare_parse(argc, argv, &a))
+		status = a.input ? reprocess_run(&(struct reprocess_arguments){
+					   a.collect.post, a.input, a.collect.out})
+				 : collect_run(&a.collect);
 	collect_free(&a.collect);
 	return status;
 }
@@ -154,8 +128,8 @@ const struct command command_compare = {
 		 "  -p, --pid PID           the process; default: the only .NET process in sight\n"
 		 "  -d, --duration SECONDS  how long: 10, 500ms, 2m (10 seconds; a command: to\n"
 		 "                          its end)\n"
-		 "  -- CMD ARG...           start a command, and compare from the start of its\n"
-		 "                          runtime to its end\n"
+		 "  -- CMD ARG...           start a command, and compare from when its runtime\n"
+		 "                          answers to its end\n"
 		 "  RECORDING               a directory or prof.tar.gz with trace.nettrace, as\n"
 		 "                          this command makes it\n"
 		 "  -o, --output DIR        write to DIR (profilings/HH-MM-SS_YYYY-MM-DD)\n"

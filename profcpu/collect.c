@@ -158,8 +158,7 @@ static int collect_beside(struct collect_arguments *a, const struct outdir *dir,
 					       .nproviders = s->nproviders,
 					       .events = s->events.data,
 					       .buffer_mb = COLLECT_BUFFER_MB,
-					       .dir_fd = dir->fd,
-					       .dir = dir->path};
+					       .dir_fd = dir->fd};
 	int r = s->events.error ? s->events.error : beside_new(&options, &s->beside);
 
 	if (r)
@@ -169,14 +168,14 @@ static int collect_beside(struct collect_arguments *a, const struct outdir *dir,
 	return r;
 }
 
-/* Whether the runtime of --eventpipe can be in the target. Logs an error if it cannot. */
+/* Whether a runtime whose events are wanted can be in the target. Logs an error if not. */
 static bool collect_may_be_dotnet(const struct collect_arguments *a)
 {
 	const struct proc_maps_limit limit = {PROC_MAPS_SMALL, clock_monotonic_ns() + NS_PER_S};
 	struct dotnet_runtime runtime = {.is_dotnet = true};
 	struct opener *opener;
 
-	if (!a->eventpipe || !a->record.npids || opener_new(&opener))
+	if ((!a->eventpipe && !a->profiles) || !a->record.npids || opener_new(&opener))
 		return true;
 	int r = dotnet_probe(opener, a->record.pids[0], &limit, &runtime);
 

@@ -3,15 +3,12 @@
 #include "dotnet/eventpipe/event_payload.h"
 #include "dotnet/eventpipe/nettrace_read.h"
 #include "dotnet/eventpipe/session.h"
+#include "profcpu/managed/kinds.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CLAIMS_EXTERNAL 1 /* type of a sample outside of managed code */
-/* Events of the runtime with the keyword GC. Source: ClrEtwAll.man of dotnet/runtime. */
-#define CLAIMS_RESTART_END 3
-#define CLAIMS_SUSPEND_BEGIN 9
 #define CLAIMS_REASON_OTHER 0 /* of a suspension: not for a collection */
 
 struct claims_reader {
@@ -64,14 +61,14 @@ static void take_suspension(struct claims_reader *r, const struct nettrace_event
 {
 	struct event_value reason;
 
-	if (event->kind->event_id == CLAIMS_SUSPEND_BEGIN) {
+	if (event->kind->event_id == MANAGED_ID_SUSPEND_BEGIN) {
 		r->suspended =
 			!event_payload_find(event, r->s->head.pointer_bytes, "Reason", &reason) &&
 			reason.number == CLAIMS_REASON_OTHER;
 		r->suspension = (struct timeline_span){.begin_ns = event->time_ns};
 		r->suspender = event->capture_thread;
 		r->is_round = false;
-	} else if (event->kind->event_id == CLAIMS_RESTART_END && r->suspended &&
+	} else if (event->kind->event_id == MANAGED_ID_RESTART_END && r->suspended &&
 		   r->suspender == event->capture_thread) {
 		if (r->is_round)
 			r->s->rounds.v[r->s->rounds.len - 1].end_ns = event->time_ns;

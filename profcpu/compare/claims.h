@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #define CLAIMS_NO_ROUND UINT32_MAX
+#define CLAIMS_EXTERNAL 1 /* field "Type" of a sample outside of managed code */
 
 struct claims_one {
 	uint64_t time_ns;

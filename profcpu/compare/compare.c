@@ -149,21 +149,28 @@ pid_t compare_pid(const struct compare *c)
 	return c->place.pid;
 }
 
-bool compare_next(struct compare *c, uint64_t before_ns, struct unnamed_stack *ret_sample)
+static bool next_of(void *ctx, uint64_t before_ns, struct unnamed_stack *ret_stack)
 {
-	if (c->next >= c->claims.v.len || c->claims.v.v[c->next].time_ns >= before_ns)
-		return false;
-	const struct claims_one *s = &c->claims.v.v[c->next++];
+	struct compare *c = ctx;
 
-	if (unnamed_make(&c->callchain, 0, intern_text(&c->claims.stacks, s->stack),
-			 intern_len(&c->claims.stacks, s->stack), c->claims.head.pointer_bytes))
-		return compare_next(c, before_ns, ret_sample);
-	*ret_sample = (struct unnamed_stack){.number = c->next - 1,
-					     .tid = trace_place_tid(&c->place, s->tid),
-					     .time_ns = s->time_ns,
-					     .callchain = c->callchain.words.v,
-					     .ncallchain = c->callchain.words.len};
-	return true;
+	while (c->next < c->claims.v.len && c->claims.v.v[c->next].time_ns < before_ns) {
+		const struct claims_one *s = &c->claims.v.v[c->next++];
+
+		/* Without memory for its stack, the sample is not named. */
+		if (unnamed_make(&c->callchain, 0, intern_text(&c->claims.stacks, s->stack),
+				 intern_len(&c->claims.stacks, s->stack),
+				 c->claims.head.pointer_bytes)) {
+			c->totals.left_out++;
+			continue;
+		}
+		*ret_stack = (struct unnamed_stack){.number = c->next - 1,
+						    .tid = trace_place_tid(&c->place, s->tid),
+						    .time_ns = s->time_ns,
+						    .callchain = c->callchain.words.v,
+						    .ncallchain = c->callchain.words.len};
+		return true;
+	}
+	return false;
 }
 
 /* Without the runtime's poll for suspension, which is above what the thread did. */
@@ -182,25 +189,23 @@ static uint32_t without_poll(const struct compare *c, uint32_t stack)
 	return stack;
 }
 
-void compare_name(struct compare *c, uint64_t number, uint32_t thread, uint32_t stack)
-{
-	c->named.v[number] = (struct compare_named){thread, without_poll(c, stack)};
-}
-
-static bool next_of(void *ctx, uint64_t before_ns, struct unnamed_stack *ret_stack)
-{
-	return compare_next(ctx, before_ns, ret_stack);
-}
-
 static void name_of(void *ctx, uint64_t number, uint32_t thread, uint32_t stack)
 {
-	compare_name(ctx, number, thread, stack);
+	struct compare *c = ctx;
+
+	c->named.v[number] = (struct compare_named){thread, without_poll(c, stack)};
 }
 
 struct unnamed_source compare_source(struct compare *c)
 {
 	return (struct unnamed_source){
 		.pid = c->place.pid, .next = next_of, .name = name_of, .ctx = c};
+}
+
+/* Weights of a forged recording may be too large. */
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
 }
 
 static int add_cell(struct compare *c, enum compare_part part, uint32_t thread, uint32_t stack,
@@ -219,7 +224,7 @@ static int add_cell(struct compare *c, enum compare_part part, uint32_t thread, 
 	if (!r && fresh)
 		r = vec_push(&c->cells, cell);
 	if (!r)
-		c->cells.v[*index].weight += weight;
+		c->cells.v[*index].weight = sum(c->cells.v[*index].weight, weight);
 	return r;
 }
 
@@ -241,7 +246,7 @@ int compare_take_cpu(struct compare *c, const struct profile_sample *sample)
 
 	if (!thread || sample->time_ns < c->totals.from_ns || sample->time_ns > c->totals.to_ns)
 		return 0;
-	thread->cpu_weight += sample->weight;
+	thread->cpu_weight = sum(thread->cpu_weight, sample->weight);
 	return add_cell(c, COMPARE_ON_CPU, sample->thread, sample->stack, sample->weight);
 }
 
@@ -387,10 +392,9 @@ static void scale_cpu(struct compare *c)
 
 int compare_finish(struct compare *c)
 {
-	int r = timeline_finish(c->timeline);
+	timeline_finish(c->timeline);
+	int r = label_samples(c);
 
-	if (!r)
-		r = label_samples(c);
 	if (r)
 		return r;
 	sum_rounds(c);

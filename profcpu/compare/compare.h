@@ -70,12 +70,7 @@ void compare_free(struct compare *c);
 /* The process, as the recording knows it. */
 pid_t compare_pid(const struct compare *c);
 
-/* The next sample, if it is before a time. False: none. */
-bool compare_next(struct compare *c, uint64_t before_ns, struct unnamed_stack *ret_sample);
-/* Sets the thread and the stack of a sample that compare_next returned. */
-void compare_name(struct compare *c, uint64_t number, uint32_t thread, uint32_t stack);
-
-/* Both for the import. Valid as long as c. */
+/* The samples, whose stacks the import names. Valid as long as c. */
 struct unnamed_source compare_source(struct compare *c);
 
 /* Take a sample on a CPU, and a wait; those of other processes are ignored. 0, -ENOMEM. */

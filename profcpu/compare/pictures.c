@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define PICTURES_EVENT "compared-time"
 #define PICTURES_WHOLE 1e9 /* weight of a differential tree, so that shares stay exact */
 
 static const char *const part_names[] = {PICTURES_ON_CPU, PICTURES_WAITS, PICTURES_CLAIMS};
@@ -40,6 +41,22 @@ static double sample_ns(const struct compare_totals *t)
 	return t->rounds > 1 ? (double)(t->to_ns - t->from_ns) / (double)(t->rounds - 1) : 1;
 }
 
+static uint64_t scaled(uint64_t weight, double by)
+{
+	double product = (double)weight * by;
+
+	return product < (double)TREE_WEIGHT_MAX ? (uint64_t)product : TREE_WEIGHT_MAX;
+}
+
+/* The event of all three parts. The recording may have none. */
+static int make_event(struct profile *profile, uint32_t *ret_event)
+{
+	struct profile_event event = {.has_period = true};
+	int r = profile_text(profile, PICTURES_EVENT, sizeof(PICTURES_EVENT) - 1, &event.name);
+
+	return r ? r : profile_event(profile, &event, ret_event);
+}
+
 int pictures_tree(const struct compare *c, struct profile *profile, uint64_t memory_max,
 		  struct tree *ret_tree)
 {
@@ -48,23 +65,22 @@ int pictures_tree(const struct compare *c, struct profile *profile, uint64_t mem
 	const struct compare_cell *cells = compare_cells(c, &n);
 	AUTO_FREE struct profile_group *groups = calloc(n + 1, sizeof(*groups));
 	AUTO_FREE uint8_t *parts = calloc(n + 1, sizeof(*parts));
-	struct tree_options options = {.event = 0,
-				       .groups = groups,
+	struct tree_options options = {.groups = groups,
 				       .ngroups = n,
 				       .parts = parts,
 				       .part_names = part_names,
 				       .memory_max = memory_max};
-	int r = groups && parts ? 0 : -ENOMEM;
+	int r = groups && parts ? make_event(profile, &options.event) : -ENOMEM;
 
 	for (size_t i = 0; i < n && !r; i++) {
 		bool claim = cells[i].part >= COMPARE_CLAIMS;
 
 		parts[i] = cells[i].part == COMPARE_ON_CPU ? 0 : claim ? 2 : 1;
-		groups[i] = (struct profile_group){
-			.weight = claim ? (uint64_t)((double)cells[i].weight * each)
-					: cells[i].weight,
-			.samples = 1,
-			.thread = cells[i].thread};
+		groups[i] = (struct profile_group){.weight = claim ? scaled(cells[i].weight, each)
+								   : cells[i].weight,
+						   .samples = 1,
+						   .event = options.event,
+						   .thread = cells[i].thread};
 		r = mark_stack(profile, &cells[i], &groups[i].stack);
 	}
 	return r ? r : tree_profile_make(ret_tree, profile, &options);
@@ -125,7 +141,7 @@ int pictures_difference(const struct compare *c, const struct profile *profile, 
 		r = methods_node(&t, profile, cells[i].stack, &node);
 		if (r)
 			break;
-		uint64_t weight = (uint64_t)((double)cells[i].weight / whole * PICTURES_WHOLE);
+		uint64_t weight = scaled(cells[i].weight, PICTURES_WHOLE / whole);
 
 		if (claim)
 			tree_add(&t, node, weight);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct timeline_thread {
 	VEC(struct timeline_wait) waits;
@@ -14,7 +15,6 @@ struct timeline_thread {
 struct timeline {
 	VEC(struct timeline_thread) threads;
 	struct hashmap by_tid;
-	uint64_t bytes;
 };
 
 int timeline_new(struct timeline **ret_timeline)
@@ -78,7 +78,6 @@ int timeline_add_wait(struct timeline *t, int32_t tid, const struct timeline_wai
 
 	if (r || wait->begin_ns >= wait->end_ns)
 		return r;
-	t->bytes += sizeof(*wait);
 	return vec_push(&thread->waits, *wait);
 }
 
@@ -90,11 +89,12 @@ int timeline_add_unknown(struct timeline *t, int32_t tid, uint64_t begin_ns, uin
 	return timeline_add_wait(t, tid, &unknown);
 }
 
+/* Orders waits and spans, which start with their begin. */
 static int by_begin(const void *a, const void *b)
 {
-	const struct timeline_wait *x = a, *y = b;
+	const uint64_t *x = a, *y = b;
 
-	return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
+	return *x < *y ? -1 : *x > *y;
 }
 
 /* Waits of one thread cannot overlap. Forged ones can: what overlaps is left out. */
@@ -119,14 +119,7 @@ static void sort_waits(struct timeline_thread *thread)
 	thread->waits.len = n;
 }
 
-static int span_by_begin(const void *a, const void *b)
-{
-	const struct timeline_span *x = a, *y = b;
-
-	return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
-}
-
-int timeline_finish(struct timeline *t)
+void timeline_finish(struct timeline *t)
 {
 	for (size_t i = 0; i < t->threads.len; i++) {
 		struct timeline_thread *thread = &t->threads.v[i];
@@ -134,41 +127,21 @@ int timeline_finish(struct timeline *t)
 		sort_waits(thread);
 		if (thread->lives.len)
 			qsort(thread->lives.v, thread->lives.len, sizeof(*thread->lives.v),
-			      span_by_begin);
+			      by_begin);
 	}
-	return 0;
 }
 
-uint64_t timeline_bytes(const struct timeline *t)
-{
-	return t->bytes;
-}
-
-/* The number of waits that begin before a time. */
-static size_t waits_before(const struct timeline_thread *thread, uint64_t ns)
-{
-	size_t low = 0, high = thread->waits.len;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->waits.v[middle].begin_ns < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* The number of spans that begin before a time. */
-static size_t spans_before(const struct timeline_span *spans, size_t n, uint64_t ns)
+/* The number of waits or spans, of `each` bytes, that begin before a time. */
+static size_t begun_before(const void *v, size_t n, size_t each, uint64_t ns)
 {
 	size_t low = 0, high = n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
+		uint64_t begin_ns;
 
-		if (spans[middle].begin_ns < ns)
+		memcpy(&begin_ns, (const char *)v + middle * each, sizeof(begin_ns));
+		if (begin_ns < ns)
 			low = middle + 1;
 		else
 			high = middle;
@@ -176,10 +149,15 @@ static size_t spans_before(const struct timeline_span *spans, size_t n, uint64_t
 	return low;
 }
 
+static size_t waits_before(const struct timeline_thread *thread, uint64_t ns)
+{
+	return begun_before(thread->waits.v, thread->waits.len, sizeof(*thread->waits.v), ns);
+}
+
 /* Whether the thread lived, and its switches were recorded, just before a time. */
 static bool is_known(const struct timeline_thread *thread, uint64_t ns)
 {
-	size_t n = spans_before(thread->lives.v, thread->lives.len, ns);
+	size_t n = begun_before(thread->lives.v, thread->lives.len, sizeof(*thread->lives.v), ns);
 
 	return n && ns <= thread->lives.v[n - 1].end_ns;
 }
@@ -256,7 +234,7 @@ uint64_t timeline_stopped(const struct timeline *t, int32_t tid, const struct ti
 
 	for (size_t i = 0; thread && i < thread->waits.len; i++) {
 		const struct timeline_wait *w = &thread->waits.v[i];
-		size_t k = spans_before(stops, n, w->begin_ns + 1);
+		size_t k = begun_before(stops, n, sizeof(*stops), w->begin_ns + 1);
 		uint64_t blocked = w->end_ns - w->runnable_ns - w->begin_ns;
 
 		if (k && !w->is_unknown && w->begin_ns < stops[k - 1].end_ns &&

@@ -41,11 +41,8 @@ int timeline_add_wait(struct timeline *t, int32_t tid, const struct timeline_wai
 /* A time in which the state of a thread is not known. 0, -ENOMEM. */
 int timeline_add_unknown(struct timeline *t, int32_t tid, uint64_t begin_ns, uint64_t end_ns);
 
-/* Call it after all of the above, and before the functions below. 0, -ENOMEM. */
-int timeline_finish(struct timeline *t);
-
-/* Bytes of memory that it takes. */
-uint64_t timeline_bytes(const struct timeline *t);
+/* Call it after all of the above, and before the functions below. */
+void timeline_finish(struct timeline *t);
 
 /* The state of a thread just before a time. */
 enum timeline_state timeline_before(const struct timeline *t, int32_t tid, uint64_t ns);

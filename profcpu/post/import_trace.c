@@ -21,7 +21,6 @@
 #include <string.h>
 
 #define TRACE_FRAMES_MAX 100            /* of a stack: runtimes leave out further callers */
-#define TRACE_EXTERNAL 1                /* type of a sample outside of managed code */
 #define TRACE_STACK_MAX ((size_t)10000) /* frames that are shown */
 #define TRACE_METHODS_BYTES_MAX ((size_t)512 << 20) /* payloads of events that list methods */
 #define TRACE_PROVIDER_INFO "Microsoft-DotNETCore-EventPipe"
@@ -243,7 +242,7 @@ static int trace_take_chosen(struct trace_import *t, const struct nettrace_event
 	}
 	if (kind->is_sample)
 		(void)event_payload_find(event, t->head.pointer_bytes, "Type", &type);
-	return trace_add(t, event, weight, kind->is_sample && type.number == TRACE_EXTERNAL);
+	return trace_add(t, event, weight, kind->is_sample && type.number == CLAIMS_EXTERNAL);
 }
 
 static int trace_take_event(void *ctx, const struct nettrace_event *event)

@@ -155,6 +155,13 @@ static void load_report_managed(const char *name, const char *what, int r,
 			 err->what ? err->what : "unreadable");
 }
 
+/* Goes back to the start of the trace: it was read before, or copied. False: it cannot be read. */
+static bool load_rewind_trace(const struct post_source *source)
+{
+	return source->trace_fd >= 0 && !lseek(source->trace_fd, 0, SEEK_SET) &&
+	       (source->trace_threads_fd < 0 || !lseek(source->trace_threads_fd, 0, SEEK_SET));
+}
+
 /* Reads the trace of a recording, as its manifest says what it is for. */
 static void load_trace_of(const struct post_source *source, const char *name,
 			  const struct post_options *options, struct profile *profile,
@@ -174,13 +181,12 @@ static void load_trace_of(const struct post_source *source, const char *name,
 						.raw_names = options->raw_names};
 	struct parse_error err = {0};
 
-	if (source->trace_fd < 0)
+	if (!load_rewind_trace(source))
 		return;
 	if (!managed.wanted || managed_words_have(m->trace_events, RECORDING_TRACE_SAMPLER))
 		load_report_managed(name, "nothing can be compared",
 				    compare_new(profile, &compare, ret_compare, &err), &err);
-	if (!managed.wanted || lseek(source->trace_fd, 0, SEEK_SET) ||
-	    (source->trace_threads_fd >= 0 && lseek(source->trace_threads_fd, 0, SEEK_SET)))
+	if (!managed.wanted || !load_rewind_trace(source))
 		return;
 	err = (struct parse_error){0};
 	load_report_managed(name, "its events have no profiles",

@@ -75,28 +75,33 @@ static int outputs_folded(struct profile *profile, const struct outputs_options 
 	return collapse_write(profile, &collapse, out, &stats);
 }
 
-/* Draws a picture of times. kind: stands before the title of the recording. */
+/* Writes a picture of a tree, and frees it. kind: stands before the title of the recording. */
+static int outputs_tree_svg(struct tree *tree, const struct outputs_options *options,
+			    const char *kind, struct svg_options *svg, struct outbuf *out)
+{
+	AUTO_FREE char *title = NULL;
+	struct svg_stats stats;
+	int r = options->title && asprintf(&title, "%s: %s", kind, options->title) < 0 ? -ENOMEM
+										       : 0;
+
+	svg->title = title ? title : kind;
+	if (!r)
+		r = svg_write(tree, svg, out, &stats);
+	tree_free(tree);
+	return r;
+}
+
 static int outputs_times_svg(struct profile *profile, const struct outputs_options *options,
 			     const struct tree_options *from, const char *kind,
 			     enum palette_scheme scheme, struct outbuf *out)
 {
 	struct svg_options svg = svg_options_default();
-	AUTO_FREE char *title = NULL;
-	struct svg_stats stats;
 	struct tree tree;
-
-	if (options->title && asprintf(&title, "%s: %s", kind, options->title) < 0)
-		return -ENOMEM;
 	int r = outputs_tree(profile, options, *from, &tree);
 
-	if (r)
-		return r;
 	svg.unit = SVG_UNIT_NS;
-	svg.title = title ? title : kind;
 	svg.palette.scheme = scheme;
-	r = svg_write(&tree, &svg, out, &stats);
-	tree_free(&tree);
-	return r;
+	return r ? r : outputs_tree_svg(&tree, options, kind, &svg, out);
 }
 
 static int outputs_off_cpu_svg(struct profile *profile, const struct outputs_options *options,
@@ -188,23 +193,6 @@ static int outputs_compare_text(struct profile *profile, const struct outputs_op
 	return out->error;
 }
 
-/* Writes a picture of a tree, and frees it. title: stands before the title of the recording. */
-static int outputs_tree_svg(struct tree *tree, const struct outputs_options *options,
-			    const char *kind, struct svg_options *svg, struct outbuf *out)
-{
-	AUTO_FREE char *title = NULL;
-	struct svg_stats stats;
-	int r = options->title && asprintf(&title, "%s: %s", kind, options->title) < 0 ? -ENOMEM
-										       : 0;
-
-	svg->title = title ? title : kind;
-	if (!r)
-		r = svg_write(tree, svg, out, &stats);
-	options->limits->cost[LIMIT_PICTURE_MEMORY] += tree->cut;
-	tree_free(tree);
-	return r;
-}
-
 static int outputs_compare_svg(struct profile *profile, const struct outputs_options *options,
 			       struct outbuf *out)
 {
@@ -212,10 +200,12 @@ static int outputs_compare_svg(struct profile *profile, const struct outputs_opt
 	struct tree tree;
 	int r = pictures_tree(options->compare, profile, post_load_picture_memory(), &tree);
 
+	if (r)
+		return r;
 	svg.unit = SVG_UNIT_NS;
-	return r ? r
-		 : outputs_tree_svg(&tree, options, "The kernel's samples beside EventPipe's", &svg,
-				    out);
+	options->limits->cost[LIMIT_PICTURE_MEMORY] += tree.cut;
+	return outputs_tree_svg(&tree, options, "The kernel's samples beside EventPipe's", &svg,
+				out);
 }
 
 static int outputs_compare_diff(struct profile *profile, const struct outputs_options *options,
@@ -225,14 +215,15 @@ static int outputs_compare_diff(struct profile *profile, const struct outputs_op
 	struct tree tree;
 	int r = pictures_difference(options->compare, profile, post_load_picture_memory(), &tree);
 
+	if (r)
+		return r;
 	svg.countname = "billionths";
 	svg.more = "more samples than CPU time";
 	svg.less = "fewer samples than CPU time";
-	return r ? r
-		 : outputs_tree_svg(
-			   &tree, options,
-			   "Share of EventPipe's samples, and how it differs from CPU time", &svg,
-			   out);
+	options->limits->cost[LIMIT_PICTURE_MEMORY] += tree.cut;
+	return outputs_tree_svg(&tree, options,
+				"Share of EventPipe's samples, and how it differs from CPU time",
+				&svg, out);
 }
 
 static int outputs_script(struct profile *profile, const struct outputs_options *options,

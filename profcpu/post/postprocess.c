@@ -19,7 +19,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* Whether dir is the directory of the source's perf.data. */
 static bool postprocess_in_place(const struct post_source *source, int dir_fd)
@@ -402,10 +401,6 @@ static int postprocess_load(struct post_source *source, const char *name,
 		*input->ret_compare = NULL;
 		managed_profiles_free(*input->ret_managed);
 		*input->ret_managed = NULL;
-		if (source->trace_fd >= 0)
-			(void)lseek(source->trace_fd, 0, SEEK_SET);
-		if (source->trace_threads_fd >= 0)
-			(void)lseek(source->trace_threads_fd, 0, SEEK_SET);
 		audit_free(input->ret_audit);
 		input->ret_images = NULL;
 		input->ret_manifest = NULL;

@@ -19,8 +19,7 @@ struct beside_options {
 	size_t nproviders;
 	const char *events; /* manifest "trace_events"; borrowed; NULL: none */
 	uint32_t buffer_mb;
-	int dir_fd;      /* of the recording; borrowed */
-	const char *dir; /* for messages; borrowed */
+	int dir_fd; /* of the recording; borrowed */
 };
 
 struct beside;

@@ -27,7 +27,7 @@
 #define TRACE_STOP_BYTES (UINT64_C(1) << 30) /* it has far fewer */
 #define TRACE_GIVE_UP_NS (2 * NS_PER_S)
 #define TRACE_PATH_BYTES 128
-#define TRACE_NAMELESS_PART 20 /* more than one address in this many without a name is told */
+#define TRACE_NAMELESS_PART 20        /* warn if more than one address in this many has no name */
 #define TRACE_NAMES_NS (5 * NS_PER_S) /* of one step */
 #define TRACE_WHY_BYTES (JIT_COLLECTIBLE_BYTES + 256)
 

@@ -53,7 +53,8 @@ static void take_waits(struct compare *c, uint32_t thread, uint32_t stack, const
 						   .end_ns = at + data[i + 1] * 20000u,
 						   .runnable_ns = data[i + 2] * 5000u};
 		const struct profile_sample sample = {.time_ns = wait.end_ns,
-						      .weight = data[i + 3],
+						      .weight = data[i + 3] == 255 ? UINT64_MAX
+										   : data[i + 3],
 						      .thread = thread,
 						      .stack = stack};
 
@@ -101,11 +102,13 @@ static void compare_all(struct compare *c, struct profile *p, const uint8_t *dat
 		abort();
 	for (int i = 0; i < STACKS; i++)
 		stacks[i] = make_stack(p, i, i == 3 ? FRAME_NATIVE : FRAME_MANAGED);
-	while (compare_next(c, UINT64_MAX, &unnamed)) {
+	const struct unnamed_source source = compare_source(c);
+
+	while (source.next(source.ctx, UINT64_MAX, &unnamed)) {
 		thread.tid = unnamed.tid;
 		if (profile_thread(p, &thread, &last))
 			abort();
-		compare_name(c, unnamed.number, last, stacks[unnamed.number % STACKS]);
+		source.name(source.ctx, unnamed.number, last, stacks[unnamed.number % STACKS]);
 	}
 	if (!profile_nthreads(p) && profile_thread(p, &thread, &last))
 		abort();

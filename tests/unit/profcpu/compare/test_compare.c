@@ -116,11 +116,10 @@ static uint32_t stack_of(const char *method)
 	return stack;
 }
 
-static void make_profile(void)
+static void make_threads(void)
 {
 	static const char *const names[] = {"Runs()", "Waits()"};
 
-	assert_int_equal(profile_new(&profile), 0);
 	for (int i = 0; i < 2; i++) {
 		const struct profile_thread thread = {
 			.pid = PID, .tid = RUNS + i, .comm = text("app")};
@@ -128,6 +127,12 @@ static void make_profile(void)
 		assert_int_equal(profile_thread(profile, &thread, &threads[i]), 0);
 		stacks[i] = stack_of(names[i]);
 	}
+}
+
+static void make_profile(void)
+{
+	assert_int_equal(profile_new(&profile), 0);
+	make_threads();
 	const struct profile_event cpu = {.name = text("cpu-clock"), .has_period = true};
 
 	assert_int_equal(profile_event(profile, &cpu, &event), 0);
@@ -151,12 +156,14 @@ static size_t name_all(void)
 	struct unnamed_stack unnamed;
 	size_t n = 0;
 
-	while (compare_next(compare, UINT64_MAX, &unnamed)) {
+	const struct unnamed_source source = compare_source(compare);
+
+	while (source.next(source.ctx, UINT64_MAX, &unnamed)) {
 		int which = unnamed.tid == WAITS;
 
 		assert_int_equal(unnamed.ncallchain, 2);
 		assert_int_equal(unnamed.callchain[1], 0x1000 * (uint64_t)(which + 1));
-		compare_name(compare, unnamed.number, threads[which], stacks[which]);
+		source.name(source.ctx, unnamed.number, threads[which], stacks[which]);
 		n++;
 	}
 	return n;
@@ -283,10 +290,12 @@ static void threads_of_another_namespace_are_mapped(void **state)
 	make_trace(0);
 	make_profile();
 	assert_int_equal(make(&options, &err), 0);
-	assert_true(compare_next(compare, ROUND(0) + 1001, &unnamed));
+	const struct unnamed_source source = compare_source(compare);
+
+	assert_true(source.next(source.ctx, ROUND(0) + 1001, &unnamed));
 	assert_int_equal(unnamed.tid, 151);
-	assert_false(compare_next(compare, ROUND(0) + 1001, &unnamed));
-	assert_true(compare_next(compare, ROUND(0) + 2001, &unnamed));
+	assert_false(source.next(source.ctx, ROUND(0) + 1001, &unnamed));
+	assert_true(source.next(source.ctx, ROUND(0) + 2001, &unnamed));
 	assert_int_equal(unnamed.tid, 152);
 	(void)compare_threads(compare, &n);
 	assert_int_equal(n, 2);
@@ -322,6 +331,52 @@ static void damage_and_limits_keep_the_samples_before(void **state)
 	assert_int_equal(
 		make(&(struct compare_options){.place.threads_fd = -1, .max_bytes = 1}, &err), 0);
 	assert_true(compare_totals(compare)->left_out > 0);
+	end();
+}
+
+/* The recording may have neither samples nor waits. */
+static void samples_alone_have_a_picture(void **state)
+{
+	struct parse_error err = {0};
+	struct tree tree;
+
+	(void)state;
+	make_trace(0);
+	assert_int_equal(profile_new(&profile), 0);
+	make_threads();
+	assert_int_equal(make(&(struct compare_options){.place.threads_fd = -1}, &err), 0);
+	name_all();
+	assert_int_equal(compare_finish(compare), 0);
+	assert_int_equal(pictures_tree(compare, profile, 0, &tree), 0);
+	assert_true(tree.nodes.v[TREE_ROOT].total > 0);
+	tree_free(&tree);
+	end();
+}
+
+/* A forged recording. */
+static void the_largest_weights_do_not_overflow(void **state)
+{
+	struct parse_error err = {0};
+	struct profile_sample sample = {.time_ns = ROUND(1), .weight = UINT64_MAX};
+	struct tree tree;
+
+	(void)state;
+	make_trace(0);
+	make_profile();
+	assert_int_equal(make(&(struct compare_options){.place.threads_fd = -1}, &err), 0);
+	name_all();
+	for (int i = 0; i < 3; i++) {
+		sample.event = event;
+		sample.thread = threads[0];
+		sample.stack = stacks[i == 2];
+		assert_int_equal(compare_take_cpu(compare, &sample), 0);
+		sample.weight = i ? 5 : UINT64_MAX;
+	}
+	take_kernel(ROUND(ROUNDS + 1));
+	assert_int_equal(pictures_difference(compare, profile, 0, &tree), 0);
+	tree_free(&tree);
+	assert_int_equal(pictures_tree(compare, profile, 0, &tree), 0);
+	tree_free(&tree);
 	end();
 }
 
@@ -365,6 +420,8 @@ int main(void)
 		cmocka_unit_test(another_clock_is_found_and_moved),
 		cmocka_unit_test(threads_of_another_namespace_are_mapped),
 		cmocka_unit_test(damage_and_limits_keep_the_samples_before),
+		cmocka_unit_test(samples_alone_have_a_picture),
+		cmocka_unit_test(the_largest_weights_do_not_overflow),
 		cmocka_unit_test(pictures_have_all_parts),
 	};
 

@@ -26,7 +26,7 @@ static void begin(void)
 	add_wait(7, 100, 200, 30);
 	assert_int_equal(timeline_add_unknown(t, 7, 500, 600), 0);
 	assert_int_equal(timeline_add_life(t, 7, 10, 1000), 0);
-	assert_int_equal(timeline_finish(t), 0);
+	timeline_finish(t);
 }
 
 static void the_state_is_that_just_before_a_time(void **state)
@@ -124,7 +124,7 @@ static void waits_that_overlap_are_cut(void **state)
 	add_wait(7, 500, 400, 0);
 	assert_int_equal(timeline_add_life(t, 7, 0, 1000), 0);
 	assert_int_equal(timeline_add_life(t, 7, 1000, 500), 0);
-	assert_int_equal(timeline_finish(t), 0);
+	timeline_finish(t);
 	timeline_sum(t, 7, 0, 1000, sums);
 	assert_int_equal(sums[TIMELINE_RUNNABLE], 100);
 	assert_int_equal(sums[TIMELINE_BLOCKED], 50);
