@@ -20,7 +20,7 @@ int live_images_new(struct opener *opener, pid_t pid, struct live_images **ret_i
 void live_images_free(struct live_images *l);
 
 /*
- * Reads the memory map, instead of an earlier one. After an error the earlier one stays. 0;
+ * Reads the memory map, instead of an earlier one. After an error it may lack maps. 0;
  * -ENOMEM; errors of proc_read_maps.
  */
 int live_images_read_maps(struct live_images *l);

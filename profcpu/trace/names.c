@@ -201,25 +201,20 @@ static int names_take_gone(void *ctx, uint64_t start, uint64_t seen_ns)
 /* Adds a method to those that are written, or replaces an earlier one at its place. */
 static int names_add(struct trace_names *n, const struct method_event *method)
 {
-	uint32_t *index;
-	int is_new, r;
-
-	if (n->methods.len >= TRACE_NAMES_METHODS_MAX) {
-		n->stats.left_out++;
-		return 0;
-	}
-	r = vec_reserve(&n->methods, 1) ? -ENOMEM
-					: hashmap_entry(&n->method_at, method->start,
-							(uint32_t)n->methods.len, &index, &is_new);
-	if (r)
-		return r;
-	struct method_event *old = is_new ? NULL : &n->methods.v[*index];
+	const uint32_t *known = hashmap_get(&n->method_at, method->start);
+	const struct method_event *old = known ? &n->methods.v[*known] : NULL;
 
 	if (old && old->bytes == method->bytes && old->len == method->len &&
 	    !memcmp(old->name, method->name, method->len))
 		return 0;
+	if (n->methods.len >= TRACE_NAMES_METHODS_MAX) {
+		n->stats.left_out++;
+		return 0;
+	}
 	/* The replaced one stays in the list, and is not written. */
-	*index = (uint32_t)n->methods.len;
+	if (vec_reserve(&n->methods, 1) ||
+	    hashmap_put(&n->method_at, method->start, (uint32_t)n->methods.len))
+		return -ENOMEM;
 	n->methods.v[n->methods.len++] = *method;
 	return 0;
 }
