@@ -16,14 +16,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define TAKER_FRAMES_MAX 8000 /* frames that fit into a record */
 #define TAKER_ROUND_NS (4 * NS_PER_MS)
 /* Rounds before threads that seem to run are sampled: most of them wait soon. */
 #define TAKER_ROUNDS_BEFORE 2
-#define TAKER_NO_SAMPLES_NS                                                  \
-	(100 * NS_PER_MS) /* time for them to wait if they cannot be sampled \
-			   */
+/* Threads that cannot be sampled may still wait. It ends when none did for this time. */
+#define TAKER_NO_SAMPLES_NS (100 * NS_PER_MS)
 
 struct taker {
 	const struct taker_options *options;
@@ -226,7 +226,9 @@ static int taker_request(struct taker *t, size_t *ret_wanted)
 
 static int taker_rounds(struct taker *t)
 {
-	uint64_t now_ns = clock_monotonic_ns(), until_ns = now_ns + t->options->limit_ns;
+	uint64_t now_ns = clock_monotonic_ns(), last_ns = now_ns + t->options->limit_ns;
+	uint64_t until_ns = last_ns;
+	size_t fewest = SIZE_MAX;
 	int r = 0;
 
 	for (int round = 0; now_ns < until_ns && !r; round++) {
@@ -234,22 +236,20 @@ static int taker_rounds(struct taker *t)
 
 		r = taker_request(t, &wanted);
 		if (!r)
-			r = taker_take(t, now_ns + TAKER_ROUND_NS < until_ns
-						  ? now_ns + TAKER_ROUND_NS
-						  : until_ns);
+			r = taker_take(t, MIN(now_ns + TAKER_ROUND_NS, until_ns));
 		if (r || !wanted || record_blocked_stats(t->blocked).refused)
 			break;
 		if (!t->tried_running && round >= TAKER_ROUNDS_BEFORE) {
 			t->tried_running = true;
 			r = running_new(t->threads->pid, taker_record, t, &t->running, &t->problem);
-			if (r && r != -ENOMEM) {
-				until_ns = now_ns + TAKER_NO_SAMPLES_NS;
-				r = 0;
-			}
+			r = r == -ENOMEM ? r : 0;
 		}
 		now_ns = clock_monotonic_ns();
 		if (t->running)
 			r = running_drain(t->running, now_ns + TAKER_ROUND_NS);
+		else if (t->tried_running && wanted < fewest)
+			until_ns = MIN(last_ns, now_ns + TAKER_NO_SAMPLES_NS);
+		fewest = MIN(wanted, fewest);
 	}
 	return r;
 }

@@ -123,6 +123,7 @@ working 10 --except Collect
 "$PROFCPU" trace -p "$STARTED" --rundown on -o stopped.nettrace 2>err &
 tracer=$!
 wait_for 60 test -s stopped.nettrace || fail "no events: $(cat err)"
+sleep 1 # its first events
 kill -STOP "$STARTED" && kill -INT $tracer && sleep 1 && kill -KILL "$STARTED"
 status=0
 wait $tracer || status=$?

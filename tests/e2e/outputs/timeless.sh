@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # fold --names perf counts as `perf script | fold` does: for all ways of perf to choose tasks, and for samples without
 # times, as of perf record --per-thread. Tasks that are ending have tid -1 and count too.
-# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need perf python3
