@@ -72,6 +72,7 @@ static const struct option collect_longopts[] = {
 	{"contention", no_argument, NULL, COLLECT_PROFILE + MANAGED_CONTENTION},
 	{"gc", no_argument, NULL, COLLECT_PROFILE + MANAGED_GC},
 	{"jit", no_argument, NULL, COLLECT_PROFILE + MANAGED_JIT},
+	{"causes", no_argument, NULL, COLLECT_PROFILE + MANAGED_CAUSES},
 	{NULL, 0, NULL, 0},
 };
 
@@ -236,7 +237,7 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 	case COLLECT_EVENTPIPE:
 		a->eventpipe = true;
 		return 0;
-	case COLLECT_PROFILE + MANAGED_ALLOC... COLLECT_PROFILE + MANAGED_JIT:
+	case COLLECT_PROFILE + MANAGED_ALLOC... COLLECT_PROFILE + MANAGED_CAUSES:
 		a->profiles |= 1u << (c - COLLECT_PROFILE);
 		return 0;
 	default:
@@ -321,10 +322,11 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 		if (a->record.max_overhead <= 0)
 			a->record.max_overhead = 1;
 	}
-	const char *of_waits = a->record.off_cpu_min_ns     ? "--off-cpu-min"
-			       : a->record.max_overhead > 0 ? "--max-overhead"
-			       : a->post.load.idle          ? "--idle"
-							    : NULL;
+	const char *of_waits = a->record.off_cpu_min_ns             ? "--off-cpu-min"
+			       : a->record.max_overhead > 0         ? "--max-overhead"
+			       : a->post.load.idle                  ? "--idle"
+			       : a->profiles & 1u << MANAGED_CAUSES ? "--causes"
+								    : NULL;
 
 	if (of_waits && !a->record.off_cpu) {
 		log_error("%s is for waits; add --off-cpu to record them", of_waits);
@@ -451,6 +453,10 @@ const struct command command_collect = {
 		"      --gc                locks, by their owner), gc.svg (pauses by generation\n"
 		"      --jit               and reason), jit.svg (compilation by method), each\n"
 		"                          with a .folded file and a part of the report\n"
+		"      --causes            say for each wait of --off-cpu what it is for:\n"
+		"                          causes.svg, causes.folded and a part of the report:\n"
+		"                          lock and its owner, GC, pool starvation, sync over\n"
+		"                          async, JIT, network, disk, timer, ...\n"
 		"\n"
 		"outputs:\n"
 		"  -o, --output DIR        write to DIR; its parent must exist. A recording in\n"

@@ -106,8 +106,24 @@ struct collect_session {
 
 static void collect_add_ids(struct session_provider *runtime, uint32_t *ids, const uint32_t *more)
 {
-	for (; *more; more++)
-		ids[runtime->nids++] = *more;
+	for (; *more; more++) {
+		uint32_t i = 0;
+
+		while (i < runtime->nids && ids[i] != *more)
+			i++;
+		ids[i] = *more;
+		runtime->nids += i == runtime->nids;
+	}
+}
+
+/* What a kind needs of runtimes that ignore the list of events. */
+static void collect_add_all(struct session_provider *runtime, const struct managed_kind_info *info)
+{
+	uint32_t level = info->all_keywords ? info->all_level : info->level;
+
+	runtime->all_keywords |= info->all_keywords ? info->all_keywords : info->keywords;
+	if (runtime->all_level < level)
+		runtime->all_level = level;
 }
 
 /* Adds what the wanted event profiles need to the runtime's provider. */
@@ -119,6 +135,8 @@ static void collect_add_profiles(const struct collect_arguments *a, struct colle
 
 	if (a->eventpipe && a->profiles)
 		collect_add_ids(runtime, s->ids, of_sampler);
+	runtime->all_keywords = runtime->keywords;
+	runtime->all_level = runtime->level;
 	for (unsigned k = 0; k < MANAGED_KINDS; k++) {
 		const struct managed_kind_info *info = managed_kind_info(k);
 
@@ -128,9 +146,12 @@ static void collect_add_profiles(const struct collect_arguments *a, struct colle
 		if (runtime->level < info->level)
 			runtime->level = info->level;
 		collect_add_ids(runtime, s->ids, info->ids);
+		collect_add_all(runtime, info);
 		outbuf_printf(&s->events, "%s%s", s->events.len ? "," : "", info->name);
 	}
 	runtime->ids = runtime->nids ? s->ids : NULL;
+	if (runtime->all_level > 4)
+		runtime->all_keywords &= ~MANAGED_KEYWORD_POOL;
 }
 
 /* Prepares the session of --eventpipe, --alloc and so on. 0; -errno after one log_error line. */

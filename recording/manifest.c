@@ -93,7 +93,9 @@ static bool is_picture(const char *name)
 					    RECORDING_GC_SVG,
 					    RECORDING_GC_FOLDED,
 					    RECORDING_JIT_SVG,
-					    RECORDING_JIT_FOLDED};
+					    RECORDING_JIT_FOLDED,
+					    RECORDING_CAUSES_SVG,
+					    RECORDING_CAUSES_FOLDED};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))

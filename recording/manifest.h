@@ -60,6 +60,8 @@
 #define RECORDING_GC_FOLDED "gc.folded"
 #define RECORDING_JIT_SVG "jit.svg"
 #define RECORDING_JIT_FOLDED "jit.folded"
+#define RECORDING_CAUSES_SVG "causes.svg"
+#define RECORDING_CAUSES_FOLDED "causes.folded"
 #define RECORDING_SCRIPT "perf_script.out"
 #define RECORDING_REPORT "report.json"
 #define RECORDING_ARCHIVE "prof.tar.gz"

@@ -40,8 +40,10 @@ static int session_fail(struct port_error *err, int code, const char *what)
 static void session_put_provider(struct outbuf *o, const struct session_provider *p,
 				 enum ipc_command command)
 {
-	ipc_put_u64(o, p->keywords);
-	ipc_put_u32(o, p->level);
+	bool all = command < IPC_COLLECT_TRACING5 && p->all_keywords;
+
+	ipc_put_u64(o, all ? p->all_keywords : p->keywords);
+	ipc_put_u32(o, all ? p->all_level : p->level);
 	ipc_put_text(o, p->name);
 	ipc_put_text(o, p->arguments ? p->arguments : "");
 	if (command < IPC_COLLECT_TRACING5)

@@ -16,6 +16,10 @@
 /* Reasons of suspensions for collections; others are for instance the sampler's. */
 #define EVENTS_REASON_GC 1
 #define EVENTS_REASON_GC_PREPARE 6
+/* Reasons to add a thread to the pool: work items waited, or its threads block for tasks. Source:
+ * ThreadAdjustmentReasonMap of dotnet/runtime. */
+#define EVENTS_REASON_STARVATION 6
+#define EVENTS_REASON_BLOCKING 8
 
 struct events_reader {
 	struct managed_events *e;
@@ -164,6 +168,17 @@ static int take_exception(struct events_reader *r, const struct nettrace_event *
 	return take_type(r, event, "ExceptionType", raw);
 }
 
+/* The pool changed its number of threads. */
+static int take_adjustment(struct events_reader *r, const struct nettrace_event *event,
+			   struct managed_raw *raw)
+{
+	uint64_t reason = number_of(r, event, "Reason");
+
+	raw->event.kind = MANAGED_CAUSES;
+	raw->event.weight = reason == EVENTS_REASON_STARVATION || reason == EVENTS_REASON_BLOCKING;
+	return 0;
+}
+
 static const struct events_taker {
 	uint16_t id;
 	uint8_t kind;
@@ -182,6 +197,7 @@ static const struct events_taker {
 	{MANAGED_ID_GC_TRIGGERED, MANAGED_GC, take_collection},
 	{MANAGED_ID_METHOD_LOAD, MANAGED_JIT, take_compilation},
 	{MANAGED_ID_JITTING_STARTED, MANAGED_JIT, take_compilation},
+	{MANAGED_ID_POOL_ADJUSTED, MANAGED_CAUSES, take_adjustment},
 };
 
 static const struct events_taker *taker_of(const struct events_reader *r,
@@ -238,7 +254,7 @@ int managed_events_read(int fd, unsigned wanted, uint64_t max_bytes,
 			struct managed_events *ret_events, struct parse_error *err)
 {
 	struct events_reader r = {.e = ret_events,
-				  .wanted = wanted,
+				  .wanted = managed_kinds_read(wanted),
 				  .max_bytes = max_bytes,
 				  .text = outbuf_to(-1),
 				  .name = outbuf_to(-1)};

@@ -17,14 +17,15 @@
 /* One thing that happened. */
 struct managed_event {
 	uint64_t time_ns; /* of the trace; its end, if it took time */
-	/* Allocations: estimated bytes. Exceptions: 1. Others: nanoseconds. */
+	/* Allocations: estimated bytes. Exceptions, and the pool's: 1. Others: nanoseconds. */
 	uint64_t weight;
 	uint64_t addr;  /* compilations: start of the code; 0: not known */
 	uint32_t tid;   /* in the PID namespace of the process */
 	uint32_t stack; /* id in stacks */
 	/*
 	 * Id in texts: the type, or the method in the runtime's spelling. Contention: the thread
-	 * that holds the lock, 0: not known. GC: struct managed_collection, packed.
+	 * that holds the lock, 0: not known. GC: struct managed_collection, packed. Causes: the
+	 * pool has added a thread, because work items waited.
 	 */
 	uint32_t label;
 	uint8_t kind; /* enum managed_kind */

@@ -175,6 +175,8 @@ static int pair_one(struct pairing *p, const struct managed_raw *raw)
 		p->triggered = raw->event;
 		p->triggered.weight = has_stack(p, &raw->event);
 		return 0;
+	case MANAGED_ID_POOL_ADJUSTED:
+		return raw->event.weight ? vec_push(&p->e->v, raw->event) : 0;
 	case MANAGED_ID_ALLOCATION_TICK:
 		return p->e->exact_samples ? 0 : vec_push(&p->e->v, raw->event);
 	default:

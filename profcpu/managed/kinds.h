@@ -12,6 +12,7 @@ enum managed_kind {
 	MANAGED_CONTENTION,
 	MANAGED_GC,
 	MANAGED_JIT,
+	MANAGED_CAUSES, /* made from waits; the events of CONTENTION, GC and JIT explain them */
 	MANAGED_KINDS,
 };
 
@@ -23,6 +24,7 @@ enum managed_event_id {
 	MANAGED_ID_SUSPEND_BEGIN = 9,
 	MANAGED_ID_ALLOCATION_TICK = 10,
 	MANAGED_ID_GC_TRIGGERED = 35,
+	MANAGED_ID_POOL_ADJUSTED = 55,
 	MANAGED_ID_EXCEPTION_THROWN = 80,
 	MANAGED_ID_CONTENTION_START = 81,
 	MANAGED_ID_CONTENTION_STOP = 91,
@@ -31,7 +33,7 @@ enum managed_event_id {
 	MANAGED_ID_ALLOCATION_SAMPLED = 303,
 };
 
-#define MANAGED_IDS_MAX 5 /* events of one kind */
+#define MANAGED_IDS_MAX 10 /* events of one kind */
 
 struct managed_kind_info {
 	const char *name;      /* of its option, its event in the profile, and its files */
@@ -41,11 +43,20 @@ struct managed_kind_info {
 	/* The needs of a session: keywords and level of the runtime's provider. */
 	uint64_t keywords;
 	uint32_t level;
+	/* The same for runtimes that ignore the list of events, if it is to be less. */
+	uint64_t all_keywords;
+	uint32_t all_level;
 	/* The events that are used, for runtimes that send only these (.NET 10). 0: the end. */
 	uint32_t ids[MANAGED_IDS_MAX + 1];
 };
 
 const struct managed_kind_info *managed_kind_info(enum managed_kind kind);
+
+/* Keyword of the thread pool. At level 5 it has an event for each work item. */
+#define MANAGED_KEYWORD_POOL UINT64_C(0x10000)
+
+/* Bits of the kinds whose events are read for these. */
+unsigned managed_kinds_read(unsigned wanted);
 
 /* Bits of enum managed_kind from words between commas, as the manifest has them. NULL: none. */
 unsigned managed_kinds_of(const char *words);

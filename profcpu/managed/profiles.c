@@ -13,6 +13,9 @@
 /* Name of the runtime's threads that write traces; the kernel keeps 15 characters of it. */
 #define PROFILES_WRITER ".NET EventPipe"
 
+/* The pool adds a thread this long after work items began to wait, at most. */
+#define PROFILES_STARVED_NS (550 * NS_PER_MS)
+
 /* Bit of a stack's number: it stands for the thread that holds the lock, to get its name. */
 #define PROFILES_OWNER (UINT64_C(1) << 63)
 
@@ -32,19 +35,55 @@ struct managed_profiles {
 	bool owner_is_next;               /* first the owner of the lock of the event before it */
 	struct unnamed_callchain callchain;
 	struct managed_profile kinds[MANAGED_KINDS];
+	struct causes *causes;       /* NULL: not wanted */
 	struct hashmap groups, sums; /* -> index in the lists of a kind */
 	struct hashmap label_frames; /* kind and label -> frame */
 	struct managed_totals totals;
 };
+
+/* Adds what an event tells of the causes of waits. */
+static int add_evidence(struct managed_profiles *m, size_t i)
+{
+	const struct managed_event *e = &m->events.v.v[i];
+	struct cause_interval interval = {.end_ns = e->time_ns, .event = (uint32_t)i};
+	enum cause_evidence kind;
+	uint64_t took = e->weight;
+
+	switch ((enum managed_kind)e->kind) {
+	case MANAGED_CONTENTION:
+		kind = EVIDENCE_LOCK;
+		interval.tid = trace_place_tid(&m->place, e->tid);
+		break;
+	case MANAGED_JIT:
+		kind = EVIDENCE_JIT;
+		interval.tid = trace_place_tid(&m->place, e->tid);
+		break;
+	case MANAGED_GC:
+		kind = EVIDENCE_PAUSE;
+		break;
+	case MANAGED_CAUSES:
+		kind = EVIDENCE_STARVATION;
+		took = PROFILES_STARVED_NS;
+		break;
+	default:
+		return 0;
+	}
+	interval.begin_ns = e->time_ns > took ? e->time_ns - took : 0;
+	return causes_add(m->causes, kind, &interval);
+}
 
 static int prepare(struct managed_profiles *m, const struct managed_options *options)
 {
 	const struct profiles_named blank = {PROFILE_NONE, PROFILE_NONE, PROFILE_NONE};
 	int r = trace_place_find(&options->place, &m->events.head, &m->place);
 
+	if (!r && options->wanted & 1u << MANAGED_CAUSES)
+		r = causes_new(&m->causes);
 	for (size_t i = 0; i < m->events.v.len && !r; i++) {
 		m->events.v.v[i].time_ns = trace_place_ns(&m->place, m->events.v.v[i].time_ns);
 		r = vec_push(&m->named, blank);
+		if (!r && m->causes)
+			r = add_evidence(m, i);
 	}
 	for (unsigned k = 0; k < MANAGED_KINDS; k++) {
 		m->kinds[k].wanted = options->wanted & 1u << k;
@@ -97,6 +136,7 @@ void managed_profiles_free(struct managed_profiles *m)
 		vec_free(&m->kinds[k].labels.list);
 		vec_free(&m->kinds[k].places.list);
 	}
+	causes_free(m->causes);
 	hashmap_free(&m->groups);
 	hashmap_free(&m->sums);
 	hashmap_free(&m->label_frames);
@@ -120,6 +160,12 @@ static bool next_owner(struct managed_profiles *m, struct unnamed_stack *ret_sta
 	return true;
 }
 
+/* Whether a profile has the event. */
+static bool is_shown(const struct managed_profiles *m, const struct managed_event *e)
+{
+	return m->kinds[e->kind].wanted && e->kind != MANAGED_CAUSES;
+}
+
 static bool next_of(void *ctx, uint64_t before_ns, struct unnamed_stack *ret_stack)
 {
 	struct managed_profiles *m = ctx;
@@ -129,12 +175,18 @@ static bool next_of(void *ctx, uint64_t before_ns, struct unnamed_stack *ret_sta
 	while (m->next < m->events.v.len && m->events.v.v[m->next].time_ns < before_ns) {
 		const struct managed_event *e = &m->events.v.v[m->next++];
 
+		m->owner_is_next = e->kind == MANAGED_CONTENTION;
+		/* Events that only explain waits need no stack. */
+		if (!is_shown(m, e)) {
+			if (m->owner_is_next && next_owner(m, ret_stack))
+				return true;
+			continue;
+		}
 		/* Without memory for its stack, it has none. */
 		if (unnamed_make(&m->callchain, e->addr, intern_text(&m->events.stacks, e->stack),
 				 intern_len(&m->events.stacks, e->stack),
 				 m->events.head.pointer_bytes))
 			continue;
-		m->owner_is_next = e->kind == MANAGED_CONTENTION;
 		*ret_stack = (struct unnamed_stack){.number = m->next - 1,
 						    .tid = trace_place_tid(&m->place, e->tid),
 						    .time_ns = e->time_ns,
@@ -196,6 +248,16 @@ static int put_label(struct managed_profiles *m, size_t i, uint32_t *ret_frame)
 	return r ? r : hashmap_put(&m->label_frames, key, *ret_frame);
 }
 
+/* Finds the stack with one more frame, or one that stands for it if memory is short. */
+static int put_above(struct managed_profiles *m, uint32_t callers, uint32_t frame,
+		     uint32_t *ret_stack)
+{
+	int r = profile_stack(m->profile, callers, frame, ret_stack);
+
+	return r == -E2BIG ? profile_label(m->profile, PROFILE_LEFT_OUT, FRAME_LABEL, ret_stack)
+			   : r;
+}
+
 /* Finds the stack of an event, which ends with the frame that says what it is about. */
 static int put_stack(struct managed_profiles *m, size_t i, uint32_t *ret_stack,
 		     uint32_t *ret_callers)
@@ -212,10 +274,7 @@ static int put_stack(struct managed_profiles *m, size_t i, uint32_t *ret_stack,
 		return 0;
 	int r = put_label(m, i, &frame);
 
-	if (!r)
-		r = profile_stack(m->profile, *ret_callers, frame, ret_stack);
-	return r == -E2BIG ? profile_label(m->profile, PROFILE_LEFT_OUT, FRAME_LABEL, ret_stack)
-			   : r;
+	return r ? r : put_above(m, *ret_callers, frame, ret_stack);
 }
 
 static uint64_t add(uint64_t a, uint64_t b)
@@ -224,7 +283,7 @@ static uint64_t add(uint64_t a, uint64_t b)
 }
 
 static int add_group(struct managed_profiles *m, struct managed_profile *p, uint32_t thread,
-		     uint32_t stack, uint64_t weight)
+		     uint32_t stack, uint64_t weight, uint64_t events)
 {
 	const struct profile_group group = {.event = p->event, .thread = thread, .stack = stack};
 	uint64_t key = hash_mix((uint64_t)thread << 32 | stack, p->event);
@@ -237,14 +296,14 @@ static int add_group(struct managed_profiles *m, struct managed_profile *p, uint
 		return r;
 	struct profile_group *g = &p->v.v[*index];
 
-	g->samples += g->samples < UINT32_MAX;
+	g->samples = g->samples + events < UINT32_MAX ? g->samples + (uint32_t)events : UINT32_MAX;
 	g->weight = add(g->weight, weight);
 	return 0;
 }
 
 /* list: labels or places of a kind. */
 static int add_sum(struct managed_profiles *m, struct managed_sums *sums, uint64_t list,
-		   uint32_t name, uint64_t weight)
+		   uint32_t name, uint64_t weight, uint64_t events)
 {
 	const struct managed_sum blank = {.name = name};
 	uint32_t *index;
@@ -256,7 +315,7 @@ static int add_sum(struct managed_profiles *m, struct managed_sums *sums, uint64
 	if (r)
 		return r;
 	sums->list.v[*index].weight = add(sums->list.v[*index].weight, weight);
-	sums->list.v[*index].events++;
+	sums->list.v[*index].events += events;
 	return 0;
 }
 
@@ -301,18 +360,90 @@ static int add_event(struct managed_profiles *m, size_t i)
 	if (!r)
 		r = put_stack(m, i, &stack, &callers);
 	if (!r)
-		r = add_group(m, p, m->named.v[i].thread, stack, e->weight);
+		r = add_group(m, p, m->named.v[i].thread, stack, e->weight, 1);
 	if (!r)
-		r = add_sum(m, &p->labels, e->kind, frame_at(m, stack)->name, e->weight);
+		r = add_sum(m, &p->labels, e->kind, frame_at(m, stack)->name, e->weight, 1);
 	if (r)
 		return r;
 	place = place_of(m, callers);
 	if (place != PROFILE_NONE)
-		r = add_sum(m, &p->places, MANAGED_KINDS + e->kind, place, e->weight);
+		r = add_sum(m, &p->places, MANAGED_KINDS + e->kind, place, e->weight, 1);
 	p->events++;
 	p->weight = add(p->weight, e->weight);
 	if (!r && !managed_kind_info(e->kind)->countname)
 		r = vec_push(&p->weights, e->weight);
+	return r;
+}
+
+int managed_profiles_take_wait(struct managed_profiles *m, struct cause_wait *wait)
+{
+	const struct profile_thread *t = profile_thread_of(m->profile, wait->thread);
+
+	if (!m->causes || t->pid != m->place.pid)
+		return 0;
+	wait->tid = t->tid;
+	return causes_take(m->causes, wait);
+}
+
+/* The frame above a wait: its cause, or the owner of the lock. */
+static int cause_frame(struct managed_profiles *m, const struct cause_sum *sum, uint32_t *ret_frame)
+{
+	const char *label = cause_label(sum->cause);
+	struct outbuf text = outbuf_to(-1);
+
+	if (sum->cause == CAUSE_LOCK)
+		managed_label_owner(m->profile,
+				    sum->event < m->named.len ? m->named.v[sum->event].owner
+							      : PROFILE_NONE,
+				    &text);
+	else
+		outbuf_str(&text, label);
+	int r = text.error ? text.error
+			   : profile_label_frame(m->profile, text.data, text.len, FRAME_SUBJECT,
+						 ret_frame);
+
+	outbuf_close(&text);
+	return r;
+}
+
+/* Adds a cause and the method of the program that waits. */
+static int add_cause_sums(struct managed_profiles *m, struct managed_profile *p,
+			  const struct cause_sum *sum)
+{
+	const char *word = cause_word(sum->cause);
+	uint32_t place = place_of(m, sum->stack), name;
+	struct outbuf text = outbuf_to(-1);
+	int r = profile_text(m->profile, word, strlen(word), &name);
+
+	if (!r)
+		r = add_sum(m, &p->labels, MANAGED_CAUSES, name, sum->ns, sum->waits);
+	if (r || place == PROFILE_NONE || sum->cause == CAUSE_IDLE || sum->cause == CAUSE_CPU)
+		return r;
+	outbuf_printf(&text, "%s: %s", word, profile_text_of(m->profile, place, NULL));
+	r = text.error ? text.error : profile_text(m->profile, text.data, text.len, &name);
+	outbuf_close(&text);
+	return r ? r
+		 : add_sum(m, &p->places, MANAGED_KINDS + MANAGED_CAUSES, name, sum->ns,
+			   sum->waits);
+}
+
+static int add_cause(void *ctx, const struct cause_sum *sum)
+{
+	struct managed_profiles *m = ctx;
+	struct managed_profile *p = &m->kinds[MANAGED_CAUSES];
+	uint32_t stack = sum->stack, frame;
+	int r = begin_kind(m, MANAGED_CAUSES);
+
+	if (!r && sum->cause != CAUSE_NO_STACK)
+		r = cause_frame(m, sum, &frame);
+	if (!r && sum->cause != CAUSE_NO_STACK)
+		r = put_above(m, sum->stack, frame, &stack);
+	if (!r)
+		r = add_group(m, p, sum->thread, stack, sum->ns, sum->waits);
+	if (!r)
+		r = add_cause_sums(m, p, sum);
+	p->events += sum->waits;
+	p->weight = add(p->weight, sum->ns);
 	return r;
 }
 
@@ -376,11 +507,15 @@ int managed_profiles_finish(struct managed_profiles *m)
 	int r = 0;
 
 	for (size_t i = 0; i < m->events.v.len && !r; i++) {
+		if (!is_shown(m, &m->events.v.v[i]))
+			continue;
 		if (m->named.v[i].stack == PROFILE_NONE)
 			m->totals.left_out++;
 		else
 			r = add_event(m, i);
 	}
+	if (!r && m->causes)
+		r = causes_finish(m->causes, m->profile, add_cause, m);
 	if (r)
 		return r;
 	for (unsigned k = 0; k < MANAGED_KINDS; k++) {

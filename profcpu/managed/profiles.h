@@ -2,11 +2,12 @@
  * Event profiles: the events of a runtime by stack. A frame above each stack says what the event is
  * about: the type, the thread that held the lock, the collection, or the compiled method. They are
  * groups of events of their own, which have no samples in the profile. So no other output shows
- * them.
+ * them. Those of MANAGED_CAUSES are the waits of the recording, each with its cause.
  */
 #ifndef PROFCPU_MANAGED_PROFILES_H
 #define PROFCPU_MANAGED_PROFILES_H
 
+#include "profcpu/managed/causes.h"
 #include "profcpu/managed/events.h"
 #include "profcpu/managed/trace_place.h"
 #include "profcpu/managed/unnamed.h"
@@ -60,6 +61,12 @@ void managed_profiles_free(struct managed_profiles *m);
 
 /* Its stacks, for the import. Valid as long as m. */
 struct unnamed_source managed_profiles_source(struct managed_profiles *m);
+
+/*
+ * Takes a wait of any process, for its cause, when its stack has names. wait->tid is set by it. 0;
+ * -ENOMEM.
+ */
+int managed_profiles_take_wait(struct managed_profiles *m, struct cause_wait *wait);
 
 /* Sums up. Call it once, after all samples are in the profile. 0, -ENOMEM, -E2BIG. */
 int managed_profiles_finish(struct managed_profiles *m);

@@ -4,6 +4,8 @@
 
 #define REPORT_LABELS 3
 #define REPORT_PLACES 2
+#define REPORT_CAUSE_PLACES 5
+#define REPORT_CAUSE_LEAST 0.05 /* percent; report.json has all causes */
 #define REPORT_JSON_SUMS 100
 #define REPORT_NAME_MAX 200 /* bytes of a name in the text */
 
@@ -46,6 +48,9 @@ static void put_total(enum managed_kind kind, const struct managed_profile *p,
 	outbuf_printf(out, "%-9s ", managed_kind_info(kind)->word);
 	if (!p->events)
 		outbuf_str(out, "none\n");
+	else if (kind == MANAGED_CAUSES)
+		outbuf_printf(out, "%llu, %.2f s in all, by cause\n", (unsigned long long)p->events,
+			      (double)p->weight / NS_PER_S);
 	else if (kind == MANAGED_ALLOC)
 		outbuf_printf(out, "%.1f MB, %.1f MB a second: %s %llu samples\n",
 			      (double)p->weight / 1e6, per_second(p->weight, t) / 1e6,
@@ -66,12 +71,17 @@ static void put_total(enum managed_kind kind, const struct managed_profile *p,
 			      (unsigned long long)p->unpaired);
 }
 
+/* Writes the largest sums. least: their part of the whole, in percent. */
 static void put_sums(const struct managed_sums *sums, const struct managed_profile *p, size_t max,
-		     const char *before, const struct profile *profile, struct outbuf *out)
+		     double least, const char *before, const struct profile *profile,
+		     struct outbuf *out)
 {
 	for (size_t i = 0; i < sums->list.len && i < max; i++) {
 		const struct managed_sum *s = &sums->list.v[i];
 		uint32_t len;
+
+		if (percent(s->weight, p->weight) < least)
+			break;
 		const char *name = profile_text_of(profile, s->name, &len);
 
 		outbuf_printf(out, "%10s%6.2f %%  %s", "", percent(s->weight, p->weight), before);
@@ -112,8 +122,13 @@ void managed_report_text(const struct managed_profiles *m, const struct profile 
 		if (!p->wanted)
 			continue;
 		put_total(k, p, t, out);
-		put_sums(&p->labels, p, REPORT_LABELS, "", profile, out);
-		put_sums(&p->places, p, REPORT_PLACES, "in ", profile, out);
+		if (k == MANAGED_CAUSES) {
+			put_sums(&p->labels, p, CAUSES, REPORT_CAUSE_LEAST, "", profile, out);
+			put_sums(&p->places, p, REPORT_CAUSE_PLACES, 0, "", profile, out);
+			continue;
+		}
+		put_sums(&p->labels, p, REPORT_LABELS, 0, "", profile, out);
+		put_sums(&p->places, p, REPORT_PLACES, 0, "in ", profile, out);
 	}
 	put_cost(t, out);
 }

@@ -183,6 +183,8 @@ static int import_end(struct import *in, struct import_deferred *deferred)
 		r = post_wakeups_wait(in->wakeups, deferred->file_off, sample);
 	if (!r)
 		r = post_import_compare(in, deferred->file_off, sample);
+	if (!r)
+		r = post_import_cause(in, deferred->file_off, sample);
 	if (!r && profile_event_of(in->profile, sample->event)->off_cpu)
 		r = import_wait(in, deferred->file_off, sample);
 	return r || !sample->weight ? r : profile_sample(in->profile, sample);
@@ -475,6 +477,7 @@ int post_import_perfdata(int fd, const struct import_options *options, struct pr
 			    .result = &result,
 			    .offcpu = options->offcpu,
 			    .compare = options->compare,
+			    .managed = options->managed,
 			    .sources = options->sources,
 			    .nsources = options->nsources,
 			    .compared_event = PROFILE_NONE,

@@ -32,6 +32,8 @@ struct import_options {
 	bool grades;       /* frames carry how they were found */
 	/* Gets the samples of its process. Borrowed; NULL: none. */
 	struct compare *compare;
+	/* Gets the waits, for their causes. Borrowed; NULL: none. */
+	struct managed_profiles *managed;
 	/* Stacks of traces that get names. Borrowed. */
 	const struct unnamed_source *sources;
 	uint32_t nsources;

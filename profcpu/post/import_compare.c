@@ -1,4 +1,6 @@
-/* The samples of the recording that those of a runtime's own sampler are compared with. */
+/* The samples of the recording that those of a runtime's own sampler are compared with, and the
+ * waits that get causes. */
+#include "profcpu/managed/profiles.h"
 #include "profcpu/post/import_impl.h"
 
 /* Short or estimated waits may be this part of a thread's life, and it is still compared. */
@@ -21,6 +23,33 @@ int post_import_compare(struct import *in, uint64_t file_off, const struct profi
 
 	wait.begin_ns = wait.end_ns > sample->weight ? wait.end_ns - sample->weight : 0;
 	return compare_take_wait(in->compare, sample, &wait);
+}
+
+int post_import_cause(struct import *in, uint64_t file_off, const struct profile_sample *sample)
+{
+	const struct offcpu_idx_wait *row =
+		in->managed && in->offcpu && profile_event_of(in->profile, sample->event)->off_cpu
+			? offcpu_idx_find(in->offcpu, file_off)
+			: NULL;
+	uint64_t runnable_ns, length_ns;
+
+	if (!row)
+		return 0;
+	runnable_ns = row->runnable_ns < sample->weight ? row->runnable_ns : sample->weight;
+	struct cause_wait wait = {.end_ns = row->end_ns ? row->end_ns : sample->time_ns,
+				  .blocked_ns = sample->weight - runnable_ns,
+				  .runnable_ns = runnable_ns,
+				  .thread = sample->thread,
+				  .stack = sample->stack};
+
+	/* One that stands for several has their mean length. */
+	length_ns = row->count ? sample->weight / row->count : 0;
+	runnable_ns = row->count ? runnable_ns / row->count : 0;
+	wait.begin_ns = wait.end_ns > length_ns ? wait.end_ns - length_ns : 0;
+	wait.end_ns = wait.end_ns > runnable_ns ? wait.end_ns - runnable_ns : 0;
+	if (wait.end_ns < wait.begin_ns)
+		wait.end_ns = wait.begin_ns;
+	return managed_profiles_take_wait(in->managed, &wait);
 }
 
 int post_import_compare_finish(struct import *in)

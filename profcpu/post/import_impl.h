@@ -1,6 +1,6 @@
 /*
  * Shared by the parts of import: records and samples (import.c), stacks of traces
- * (import_unnamed.c), samples for the comparison with them (import_compare.c).
+ * (import_unnamed.c), samples for the comparison with them and for causes (import_compare.c).
  */
 #ifndef PROFCPU_POST_IMPORT_IMPL_H
 #define PROFCPU_POST_IMPORT_IMPL_H
@@ -44,6 +44,7 @@ struct import {
 	const struct offcpu_idx *offcpu;      /* borrowed; NULL: none */
 	struct wakeups *wakeups;              /* NULL: without offcpu.idx */
 	struct compare *compare;              /* borrowed; NULL: none */
+	struct managed_profiles *managed;     /* borrowed; NULL: none */
 	const struct unnamed_source *sources; /* borrowed */
 	uint32_t nsources;
 	uint32_t compared_event; /* the first one on CPUs; PROFILE_NONE: none yet */
@@ -68,6 +69,8 @@ int post_import_end_unnamed(struct import *in, const struct import_deferred *def
 /* import_compare.c */
 /* Takes a sample for the comparison, before the wait is divided. 0, -ENOMEM. */
 int post_import_compare(struct import *in, uint64_t file_off, const struct profile_sample *sample);
+/* Takes a wait for its cause, before it is divided. 0, -ENOMEM. */
+int post_import_cause(struct import *in, uint64_t file_off, const struct profile_sample *sample);
 /* Takes the lives of threads, and finishes the comparison. Errors of compare_finish. */
 int post_import_compare_finish(struct import *in);
 

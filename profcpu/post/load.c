@@ -278,6 +278,7 @@ static int load_data(struct post_source *source, const char *name,
 
 	if (options->ret_compare)
 		load_trace_of(source, name, options, profile, &import.compare, &managed);
+	import.managed = managed;
 	import.nsources = load_sources(import.compare, managed, sources);
 	import.sources = sources;
 	r = post_import_perfdata(source->fd, &import, profile, &result->data);

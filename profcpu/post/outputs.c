@@ -462,6 +462,7 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 		OUTPUTS_KIND(CONTENTION),
 		OUTPUTS_KIND(GC),
 		OUTPUTS_KIND(JIT),
+		OUTPUTS_KIND(CAUSES),
 		{RECORDING_REPORT, REPLACE_PRIVATE, outputs_report, .wanted = true},
 		{RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script, .wanted = options->script,
 		 .stays = true},

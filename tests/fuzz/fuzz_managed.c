@@ -40,6 +40,15 @@ static void name_all(struct managed_profiles *m, struct profile *p)
 				abort();
 		}
 		source.name(source.ctx, s.number, thread, stack);
+		struct cause_wait wait = {.begin_ns = s.time_ns - s.number % 64,
+					  .end_ns = s.time_ns,
+					  .blocked_ns = s.number % 7,
+					  .runnable_ns = s.number % 3,
+					  .thread = thread,
+					  .stack = stack};
+
+		if (managed_profiles_take_wait(m, &wait))
+			abort();
 	}
 }
 

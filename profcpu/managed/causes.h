@@ -1,0 +1,59 @@
+/*
+ * Waits by their causes: joins each wait with what the runtime's events say of its time, and with
+ * the names on its stack.
+ */
+#ifndef PROFCPU_MANAGED_CAUSES_H
+#define PROFCPU_MANAGED_CAUSES_H
+
+#include "profcpu/managed/cause_rules.h"
+
+#include <stdint.h>
+
+struct causes;
+
+enum cause_evidence {
+	EVIDENCE_LOCK,       /* a thread waits for a lock */
+	EVIDENCE_PAUSE,      /* the GC has stopped the threads */
+	EVIDENCE_STARVATION, /* the pool has too few threads */
+	EVIDENCE_JIT,        /* a thread compiles a method */
+	EVIDENCE_KINDS,
+};
+
+/* What an event says. Times are those of the recording. */
+struct cause_interval {
+	int32_t tid; /* 0: all threads */
+	uint64_t begin_ns, end_ns;
+	uint32_t event; /* for struct cause_sum */
+};
+
+struct cause_wait {
+	int32_t tid;
+	uint64_t begin_ns, end_ns; /* equal: its length is not known */
+	/* What it stands for: blocked, and then without a CPU. */
+	uint64_t blocked_ns, runnable_ns;
+	uint32_t thread, stack; /* of the profile */
+};
+
+/* Waits of a thread with one stack and one cause. */
+struct cause_sum {
+	uint32_t thread, stack;
+	enum wait_cause cause;
+	uint32_t event; /* of the EVIDENCE_LOCK that shows the cause; UINT32_MAX: none */
+	uint64_t ns, waits;
+};
+
+/* 0; -ENOMEM. */
+int causes_new(struct causes **ret_causes);
+void causes_free(struct causes *c);
+
+/* All intervals come before the first wait. 0; -ENOMEM. */
+int causes_add(struct causes *c, enum cause_evidence kind, const struct cause_interval *interval);
+
+/* 0; -ENOMEM. */
+int causes_take(struct causes *c, const struct cause_wait *wait);
+
+/* Finds the causes. fn: a result other than 0 ends it. 0; -ENOMEM; the result of fn. */
+int causes_finish(struct causes *c, struct profile *profile,
+		  int (*fn)(void *ctx, const struct cause_sum *sum), void *ctx);
+
+#endif

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# `collect --off-cpu --causes`: threads that wait for known causes have these labels for at least 95 % of their waits, on
+# .NET 8, 9 and 10. The time that threads waited is that of the program.
+# May take 600 s.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need python3
+need_sampling
+need_published causes-net8 causes-net9 causes-net10
+
+cat >check.py <<'PYTHON'
+import collections, json, re, sys
+rec, log, expected = sys.argv[1], sys.argv[2], dict(a.split('=', 1) for a in sys.argv[3:])
+said = {name: float(ms) for name, ms in re.findall(r'^([a-z-]+) (\d+)$', open(log).read(), re.M)}
+report = json.load(open(rec + '/report.json'))['managed']
+assert report['lost_events'] == 0 and not report['is_cut'], report
+stacks = [line.rsplit(' ', 1) for line in open(rec + '/causes.folded')]
+total = sum(s['total'] for s in report['causes']['by'])
+assert total == report['causes']['total'] and abs(total / 1000 - sum(int(us) for _, us in stacks)) < 1e3 + len(stacks), report['causes']
+off_cpu = sum(int(line.rsplit(' ', 1)[1]) for line in open(rec + '/offcpu.folded') if not line.startswith('[')) * 1000
+shares = []
+for where, label in expected.items():
+    # A thread, or all stacks with a method.
+    mine = [(stack, int(us)) for stack, us in stacks if stack.split(';')[0] == where or f';{where}' in stack]
+    by = collections.Counter()
+    for stack, us in mine:
+        by[stack.split(';')[-1]] += us / 1000
+    waits = sum(by.values()) - by['[waiting for a CPU]'] - by['[no stack]']
+    right = sum(ms for found, ms in by.items() if re.fullmatch(label, found))
+    assert waits > 0 and right >= 0.95 * waits, f'{where}: {label} has {right:.1f} of {waits:.1f} ms: {by.most_common(6)}'
+    if where in said and where not in ('gc', 'disk', 'gc-trigger'):
+        assert 0.9 * said[where] - 50 <= sum(by.values()) <= 1.05 * said[where] + 400, f'{where}: {sum(by.values()):.0f} ms, the program says {said[where]:.0f}'
+    shares.append(f'{where} {100 * right / waits:.1f} % of {waits:.0f} ms')
+print('; '.join(shares))
+PYTHON
+
+# caused VERSION SECONDS OPTION... -- MODE... -- WHERE=LABEL...: records these modes, from their start, and checks labels.
+caused() {
+	local version=$1 seconds=$2 options=() modes=() name=causes$1-$4
+	shift 2
+	while [ "$1" != -- ]; do options+=("$1") && shift; done
+	shift
+	while [ "$1" != -- ]; do modes+=("$1") && shift; done
+	shift
+	rm -f go
+	start "$name" "$PUBLISHED/causes-net$version/causes" "$T/go" "$seconds" "${modes[@]}"
+	wait_for 120 grep -q '^working pid' "$name.log" || fail "$(cat "$name.log")"
+	"$PROFCPU" collect --no-download --off-cpu --causes "${options[@]}" --max-overhead 100 -p "$STARTED" -d $((seconds + 8)) -o "$name" >out 2>err &
+	local collect=$!
+	wait_for 60 test -s "$name/trace.nettrace" || fail "no events: $(cat err)"
+	sleep 1 # names of the methods that run
+	touch go
+	wait_for 120 grep -q '^[a-z-]* [0-9]*$' "$name.log" || fail "the waits did not end: $(cat "$name.log")"
+	kill -INT $collect && wait $collect || fail "collect: $(cat out err)"
+	stop "$STARTED"
+	python3 check.py "$name" "$name.log" "$@" || fail ".NET $version, ${modes[*]}: $(sed -n '/^waits/,/^events/p' out)"
+}
+
+disk=('disk=\[wait: disk\]')
+[ "$(stat -f -c %T /tmp)" != tmpfs ] || disk=() # it has no disk
+TIMER='\[wait: timer\]'
+for version in 8 9 10; do
+	echo ".NET $version"
+	newlock=()
+	[ $version = 8 ] || newlock=('newlock=\[locked by newlock-owner-\d+\]' "newlock-owner=$TIMER|\[locked by newlock-\d+\]")
+	caused $version 3 -- lock newlock semaphore timer socket pipe disk task -- 'lock=\[locked by lock-owner-\d+\]' \
+		"lock-owner=$TIMER|\[locked by lock-\d+\]" "${newlock[@]}" 'semaphore=\[wait: semaphore\]' "semaphore-giver=$TIMER" "timer=$TIMER" \
+		'socket=\[wait: network\]' "socket-sender=$TIMER" 'pipe=\[wait: pipe or terminal\]' "pipe-writer=$TIMER" \
+		"${disk[@]}" 'task=\[wait: task, sync over async\]'
+	caused $version 3 -- gc -- 'gc=\[wait: GC\]' "gc-trigger=$TIMER|\[wait: GC\]"
+	caused $version 3 -- starvation -- 'Waits.NeedsAnother()=\[wait: task, pool starvation\]' "starvation=$TIMER"
+	# Runtimes that cannot send single events send those of compilations only with --jit.
+	jit=()
+	[ $version = 10 ] || jit=(--jit)
+	caused $version 3 "${jit[@]}" -- jit -- 'Waits.Invokes(=\[wait: JIT\]'
+done
+[ -s causes10-jit/causes.svg ] && ! [ -e causes10-jit/jit.svg ] && ! [ -e causes10-jit/gc.svg ] || fail "other pictures than those asked for: $(ls causes10-jit)"
+
+status=0
+"$PROFCPU" collect --causes -p $$ -o none >out 2>err || status=$?
+[ "$status" = 2 ] && [ "$(cat err)" = 'profcpu: error: --causes is for waits; add --off-cpu to record them' ] || fail "without --off-cpu: exit $status: $(cat out err)"
+exit 0
