@@ -233,7 +233,7 @@ internal static class Waits
     [MethodImpl(MethodImplOptions.NoInlining)]
     private static void Starves()
     {
-        Task[] tasks = new Task[60];
+        Task[] tasks = new Task[40];
 
         for (int i = 0; i < tasks.Length; i++)
             tasks[i] = Task.Run(NeedsAnother);

@@ -28,7 +28,8 @@ for where, label in expected.items():
     waits = sum(by.values()) - by['[waiting for a CPU]'] - by['[no stack]']
     right = sum(ms for found, ms in by.items() if re.fullmatch(label, found))
     assert waits > 0 and right >= 0.95 * waits, f'{where}: {label} has {right:.1f} of {waits:.1f} ms: {by.most_common(6)}'
-    if where in said and where not in ('gc', 'disk', 'gc-trigger'):
+    # Others also run: they spin, write or collect.
+    if where in ('timer', 'socket', 'pipe', 'socket-sender', 'pipe-writer'):
         assert 0.9 * said[where] - 50 <= sum(by.values()) <= 1.05 * said[where] + 400, f'{where}: {sum(by.values()):.0f} ms, the program says {said[where]:.0f}'
     shares.append(f'{where} {100 * right / waits:.1f} % of {waits:.0f} ms')
 print('; '.join(shares))
@@ -45,7 +46,7 @@ caused() {
 	rm -f go
 	start "$name" "$PUBLISHED/causes-net$version/causes" "$T/go" "$seconds" "${modes[@]}"
 	wait_for 120 grep -q '^working pid' "$name.log" || fail "$(cat "$name.log")"
-	"$PROFCPU" collect --no-download --off-cpu --causes "${options[@]}" --max-overhead 100 -p "$STARTED" -d $((seconds + 8)) -o "$name" >out 2>err &
+	"$PROFCPU" collect --no-download --off-cpu --causes "${options[@]}" --max-overhead 100 -p "$STARTED" -d 120 -o "$name" >out 2>err &
 	local collect=$!
 	wait_for 60 test -s "$name/trace.nettrace" || fail "no events: $(cat err)"
 	sleep 1 # names of the methods that run
