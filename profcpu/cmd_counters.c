@@ -1,9 +1,8 @@
 #include "base/clock.h"
 #include "base/log.h"
-#include "profcpu/arguments.h"
 #include "profcpu/command.h"
 #include "profcpu/counters/counters.h"
-#include "profcpu/default_target.h"
+#include "profcpu/port_arguments.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -22,12 +21,11 @@
 struct counters_arguments {
 	struct counters_options options;
 	struct counter_list list;
-	char *socket; /* owned */
+	struct port_arguments port;
 };
 
 enum counters_option {
 	COUNTERS_LIST = 256,
-	COUNTERS_PORT,
 	COUNTERS_INTERVAL,
 	COUNTERS_SERIES,
 	COUNTERS_HISTOGRAMS,
@@ -35,9 +33,7 @@ enum counters_option {
 };
 
 static const struct option counters_longopts[] = {
-	{"pid", required_argument, NULL, 'p'},
-	{"process-id", required_argument, NULL, 'p'},
-	{"diagnostic-port", required_argument, NULL, COUNTERS_PORT},
+	PORT_ARGUMENTS_LONG,
 	{"counters", required_argument, NULL, COUNTERS_LIST},
 	{"refresh-interval", required_argument, NULL, COUNTERS_INTERVAL},
 	{"maxTimeSeries", required_argument, NULL, COUNTERS_SERIES},
@@ -85,24 +81,19 @@ static int counters_parse_format(struct counters_options *o)
 static int counters_parse_one(struct counters_arguments *a, int c)
 {
 	struct counters_options *o = &a->options;
-	uint64_t value;
-	int r;
 
 	switch (c) {
 	case 'p':
-		r = options_u64("-p", optarg, 1, INT_MAX, &value);
-		o->target.pid = r ? 0 : (pid_t)value;
-		return r;
+	case PORT_ARGUMENTS_SOCKET:
+		return port_arguments_take(&a->port, c);
 	case 'd':
-		return options_duration("-d", optarg, &o->target.duration_ns);
+		return options_duration("-d", optarg, &o->duration_ns);
 	case 'o':
-		o->target.out = optarg;
+		o->out = optarg;
 		return 0;
 	case 'q':
-		o->target.quiet = true;
+		a->port.options.quiet = true;
 		return 0;
-	case COUNTERS_PORT:
-		return options_port(optarg, &a->socket, &o->target.listen);
 	case COUNTERS_LIST:
 		return counters_parse_list(a);
 	case COUNTERS_INTERVAL:
@@ -118,15 +109,15 @@ static int counters_parse_one(struct counters_arguments *a, int c)
 	}
 }
 
-static int counters_check(const struct counters_options *o)
+static int counters_check(const struct counters_arguments *a)
 {
-	const struct trace_options *t = &o->target;
+	const struct counters_options *o = &a->options;
 
-	if ((t->pid != 0) + (t->argv != NULL) + (t->socket != NULL) > 1)
-		log_error("-p, --diagnostic-port and a command exclude each other");
-	else if (t->argv && o->format != COUNTER_LINES && (!t->out || !strcmp(t->out, "-")))
+	if (port_arguments_check(&a->port))
+		return -EINVAL;
+	if (a->port.options.argv && o->format != COUNTER_LINES && (!o->out || !strcmp(o->out, "-")))
 		log_error("a command writes to standard output, too; write to a file with -o");
-	else if (t->duration_ns && t->duration_ns <= o->interval_ms * NS_PER_MS)
+	else if (o->duration_ns && o->duration_ns <= o->interval_ms * NS_PER_MS)
 		log_error("-d must be longer than --refresh-interval, or no value can come");
 	else
 		return 0;
@@ -135,15 +126,13 @@ static int counters_check(const struct counters_options *o)
 
 static int counters_parse(int argc, char **argv, struct counters_arguments *a)
 {
-	struct trace_options *t = &a->options.target;
-
 	optind = 0;
 	for (int c; (c = options_next(&command_counters, argc, argv, "+:p:d:o:q",
 				      counters_longopts)) != -1;)
 		if (counters_parse_one(a, c))
 			return -EINVAL;
-	t->socket = a->socket;
-	if (options_command(&command_counters, argc, argv, &t->argv) || counters_check(&a->options))
+	if (options_command(&command_counters, argc, argv, &a->port.options.argv) ||
+	    counters_check(a))
 		return -EINVAL;
 	if (a->list.v.len || !counter_list_add(&a->list, COUNTERS_DEFAULT))
 		return 0;
@@ -156,16 +145,16 @@ static int counters_main(int argc, char **argv)
 	struct counters_arguments a = {.options = {.max_series = COUNTERS_MAX_SERIES,
 						   .max_histograms = COUNTERS_MAX_HISTOGRAMS,
 						   .interval_ms = 1000}};
-	struct trace_options *t = &a.options.target;
 	int status = counters_parse(argc, argv, &a) ? EXIT_USAGE : EXIT_DONE;
 
 	a.options.list = &a.list;
-	if (status == EXIT_DONE && !t->pid && !t->argv && !t->socket)
-		status = default_target_one(&t->pid, true);
+	if (status == EXIT_DONE)
+		status = port_arguments_default(&a.port);
+	a.options.target = a.port.options;
 	if (status == EXIT_DONE)
 		status = counters_run(&a.options);
 	counter_list_free(&a.list);
-	free(a.socket);
+	port_arguments_free(&a.port);
 	return status;
 }
 

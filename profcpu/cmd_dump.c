@@ -1,7 +1,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "profcpu/arguments.h"
-#include "profcpu/port_target.h"
+#include "profcpu/port_use.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -19,7 +18,8 @@
 #define DUMP_CRASH_REPORT 4u
 
 struct dump_options {
-	struct port port;
+	struct port_use use;
+	const struct port *port; /* of use */
 	const char *out;
 	uint32_t type, flags;
 };
@@ -42,7 +42,7 @@ static int dump_parse(int argc, char **argv, struct dump_options *o)
 {
 	enum { DUMP_TYPE = 256, DUMP_DIAG, DUMP_REPORT };
 	static const struct option longopts[] = {
-		{"pid", required_argument, NULL, 'p'},
+		PORT_ARGUMENTS_LONG,
 		{"type", required_argument, NULL, DUMP_TYPE},
 		{"output", required_argument, NULL, 'o'},
 		{"diag", no_argument, NULL, DUMP_DIAG},
@@ -52,7 +52,7 @@ static int dump_parse(int argc, char **argv, struct dump_options *o)
 
 	optind = 0;
 	for (int c; (c = options_next(&command_dump, argc, argv, ":p:o:", longopts)) != -1;) {
-		if (c == '?' || (c == 'p' && port_target_pid(&o->port, optarg)) ||
+		if (c == '?' || port_arguments_take(&o->use.arguments, c) ||
 		    (c == DUMP_TYPE && dump_parse_type(o)))
 			return -EINVAL;
 		if (c == 'o')
@@ -61,7 +61,9 @@ static int dump_parse(int argc, char **argv, struct dump_options *o)
 			    : c == DUMP_REPORT ? DUMP_CRASH_REPORT
 					       : 0;
 	}
-	return options_no_argument(&command_dump, argc, argv);
+	return options_no_argument(&command_dump, argc, argv)
+		       ? -EINVAL
+		       : port_arguments_check(&o->use.arguments);
 }
 
 /*
@@ -102,7 +104,9 @@ static int dump_check_place(const struct dump_options *o, const char *path, bool
 	AUTO_FREE char *seen = NULL;
 	struct stat st;
 
-	if (asprintf(&seen, "/proc/%d/root%s", o->port.pid, path) < 0) {
+	if (!o->port->pid)
+		return 0;
+	if (asprintf(&seen, "/proc/%d/root%s", o->port->pid, path) < 0) {
 		seen = NULL;
 		log_error("out of memory");
 		return -ENOMEM;
@@ -130,7 +134,7 @@ static int dump_send(const struct dump_options *o, const char *path, struct port
 		ipc_put_u32(&payload,
 			    newest_first[i] == IPC_DUMP ? o->flags & DUMP_LOGS : o->flags);
 		r = payload.error ? payload.error
-				  : port_command(&o->port, newest_first[i], payload.data,
+				  : port_command(o->port, newest_first[i], payload.data,
 						 payload.len, deadline_ns, err);
 		if (payload.error)
 			*err = (struct port_error){.code = r, .what = "the path does not fit"};
@@ -139,36 +143,52 @@ static int dump_send(const struct dump_options *o, const char *path, struct port
 	return r;
 }
 
-/* Prints where the file is, seen from here. */
-static void dump_report(const struct dump_options *o, const char *path, bool other_root)
+/* Prints where the file is, seen from here. Returns an exit status. */
+static int dump_report(const struct dump_options *o, const char *path, bool other_root)
 {
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
 
+	if (!o->port->pid) {
+		printf("%s\n", path);
+		log_note("the file is in the root of the process, which is not visible from here");
+		return EXIT_DONE;
+	}
+	int r = opener_file(o->port->opener, o->port->pid, path, UINT64_MAX, &fd);
+
+	/* The runtime replaces %p and others in the name. */
+	if (r == -ENOENT && !strchr(path, '%')) {
+		log_error("process %d: the runtime reported a dump, but wrote no file; until it "
+			  "runs its program, it writes only --type full",
+			  o->port->pid);
+		return EXIT_FAILED;
+	}
 	if (other_root)
-		printf("/proc/%d/root", o->port.pid);
+		printf("/proc/%d/root", o->port->pid);
 	printf("%s", path);
-	if (!opener_file(o->port.opener, o->port.pid, path, UINT64_MAX, &fd) && !fstat(fd, &st))
+	if (!r && !fstat(fd, &st))
 		printf("  %.1f MB\n", (double)st.st_size / 1e6);
 	else
 		printf("\n");
 	if (other_root)
 		log_note("the file is in the root of process %d, and gone with its container; copy "
 			 "it from there",
-			 o->port.pid);
+			 o->port->pid);
+	return EXIT_DONE;
 }
 
 static int dump_write(struct dump_options *o)
 {
-	struct opener_process process = {0};
+	/* A process without a PID here is in another container. */
+	struct opener_process process = {.other_root = true};
 	struct port_error err = {0};
-	int r = opener_pin(o->port.opener, o->port.pid);
+	int r = o->port->pid ? opener_pin(o->port->opener, o->port->pid) : 0;
 
-	if (!r)
-		r = opener_process(o->port.opener, o->port.pid, &process);
+	if (!r && o->port->pid)
+		r = opener_process(o->port->opener, o->port->pid, &process);
 	if (r) {
 		err = (struct port_error){.code = r, .what = "its root cannot be opened"};
-		port_report(&o->port, &err);
+		port_report(o->port, &err);
 		return EXIT_FAILED;
 	}
 	AUTO_FREE char *path = dump_path(o, process.other_root);
@@ -177,47 +197,46 @@ static int dump_write(struct dump_options *o)
 		return EXIT_FAILED;
 	r = dump_send(o, path, &err);
 	if (r) {
-		port_report(&o->port, &err);
+		port_report(o->port, &err);
 		for (char *rest = err.detail, *line; (line = strsep(&rest, "\n"));)
 			if (*line)
 				log_note("%s", line);
 		return EXIT_FAILED;
 	}
-	dump_report(o, path, process.other_root);
-	return EXIT_DONE;
+	return dump_report(o, path, process.other_root);
 }
 
 static int dump_run(int argc, char **argv)
 {
-	struct dump_options options = {.type = 4};
+	struct dump_options options = {.port = &options.use.target.port, .type = 4};
 
-	if (dump_parse(argc, argv, &options))
-		return EXIT_USAGE;
-	int status = port_target_open(&options.port);
+	int status = dump_parse(argc, argv, &options) ? EXIT_USAGE : port_use_begin(&options.use);
 
 	if (status == EXIT_DONE)
 		status = dump_write(&options);
-	opener_free(options.port.opener);
-	return command_end(status);
+	return command_end(port_use_end(&options.use, status));
 }
 
 const struct command command_dump = {
 	.name = "dump",
 	.summary = "let a .NET process write its memory to a file",
-	.usage = "usage: profcpu dump [-p PID] [--type TYPE] [-o FILE] [--diag] [--crash-report]\n"
-		 "\n"
-		 "The .NET runtime of a process writes a dump (a core file), for dotnet-dump,\n"
-		 "lldb and other debuggers. The process stands still meanwhile. Prints where\n"
-		 "the file is. It holds the memory of the process, so it may hold secrets.\n"
-		 "\n"
-		 "  -p, --pid PID       the process; default: the only .NET process in sight\n"
-		 "      --type TYPE     full: all memory, the default; heap: the managed heap\n"
-		 "                      and stacks; mini: stacks; triage: mini without secrets\n"
-		 "                      such as paths and passwords, as far as the runtime can\n"
-		 "  -o, --output FILE   a path that the process itself can write, in its own\n"
-		 "                      root (core_YYYYMMDD_HHMMSS here, or in /tmp of a\n"
-		 "                      container)\n"
-		 "      --diag          let the runtime log what it does, on its own output\n"
-		 "      --crash-report  write FILE.crashreport.json too (.NET 6 and later)\n",
+	.usage =
+		"usage: profcpu dump [-p PID | --diagnostic-port PATH] [--type TYPE] [-o FILE]\n"
+		"                    [--diag] [--crash-report]\n"
+		"\n"
+		"The .NET runtime of a process writes a dump (a core file), for dotnet-dump,\n"
+		"lldb and other debuggers. The process stands still meanwhile. Prints where\n"
+		"the file is. It holds the memory of the process, so it may hold secrets.\n"
+		"\n" PORT_ARGUMENTS_USAGE
+		"      --type TYPE          full: all memory, the default; heap: the managed heap\n"
+		"                           and stacks; mini: stacks; triage: mini without\n"
+		"                           secrets such as paths and passwords, as far as the\n"
+		"                           runtime can. Until it runs its program, it writes\n"
+		"                           only full\n"
+		"  -o, --output FILE        a path that the process itself can write, in its own\n"
+		"                           root (core_YYYYMMDD_HHMMSS here, or in /tmp of a\n"
+		"                           container)\n"
+		"      --diag               let the runtime log what it does, on its own output\n"
+		"      --crash-report       write FILE.crashreport.json too (.NET 6 and later)\n",
 	.run = dump_run,
 };

@@ -1,8 +1,7 @@
 #include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "base/log.h"
-#include "profcpu/arguments.h"
-#include "profcpu/port_target.h"
+#include "profcpu/port_use.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -39,7 +38,8 @@ static void env_print_json(struct outbuf *out, const struct ipc_environment *env
 }
 
 struct env_options {
-	struct port port;
+	struct port_use use;
+	const struct port *port; /* of use */
 	bool json;
 	VEC(const char *) changes; /* "NAME=VALUE"; "NAME": remove it */
 };
@@ -63,7 +63,7 @@ static int env_parse(int argc, char **argv, struct env_options *o)
 {
 	enum { ENV_JSON = 256, ENV_SET, ENV_UNSET };
 	static const struct option longopts[] = {
-		{"pid", required_argument, NULL, 'p'},
+		PORT_ARGUMENTS_LONG,
 		{"json", no_argument, NULL, ENV_JSON},
 		{"set", required_argument, NULL, ENV_SET},
 		{"unset", required_argument, NULL, ENV_UNSET},
@@ -72,7 +72,7 @@ static int env_parse(int argc, char **argv, struct env_options *o)
 
 	optind = 0;
 	for (int c; (c = options_next(&command_env, argc, argv, ":p:", longopts)) != -1;) {
-		if (c == '?' || (c == 'p' && port_target_pid(&o->port, optarg)) ||
+		if (c == '?' || port_arguments_take(&o->use.arguments, c) ||
 		    ((c == ENV_SET || c == ENV_UNSET) && env_add_change(o, c == ENV_SET)))
 			return -EINVAL;
 		o->json |= c == ENV_JSON;
@@ -81,7 +81,9 @@ static int env_parse(int argc, char **argv, struct env_options *o)
 		log_error("--json prints the environment; leave it out with --set and --unset");
 		return -EINVAL;
 	}
-	return options_no_argument(&command_env, argc, argv);
+	return options_no_argument(&command_env, argc, argv)
+		       ? -EINVAL
+		       : port_arguments_check(&o->use.arguments);
 }
 
 static int env_change(const struct env_options *o, struct port_error *err)
@@ -95,7 +97,7 @@ static int env_change(const struct env_options *o, struct port_error *err)
 			strndup(change, equals ? (size_t)(equals - change) : strlen(change));
 
 		*err = (struct port_error){.code = -ENOMEM, .what = "cannot change a variable"};
-		r = name ? port_set_variable(&o->port, name, equals ? equals + 1 : "",
+		r = name ? port_set_variable(o->port, name, equals ? equals + 1 : "",
 					     clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, err)
 			 : -ENOMEM;
 	}
@@ -109,8 +111,8 @@ static int env_show(const struct env_options *o, struct port_error *err)
 {
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
 	struct ipc_environment environment;
-	int r = port_environment(&o->port, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS,
-				 &environment, err);
+	int r = port_environment(o->port, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &environment,
+				 err);
 
 	if (r)
 		return r;
@@ -120,41 +122,39 @@ static int env_show(const struct env_options *o, struct port_error *err)
 		env_print(&out, &environment);
 	ipc_environment_free(&environment);
 	*err = (struct port_error){0};
-	return port_target_close(&out) == EXIT_DONE ? 0 : -EIO;
+	return port_use_end_output(&out) == EXIT_DONE ? 0 : -EIO;
 }
 
 static int env_run(int argc, char **argv)
 {
-	struct env_options options = {0};
+	struct env_options options = {.port = &options.use.target.port};
 	struct port_error err = {0};
-	int status = env_parse(argc, argv, &options) ? EXIT_USAGE : port_target_open(&options.port);
+	int status = env_parse(argc, argv, &options) ? EXIT_USAGE : port_use_begin(&options.use);
 
 	if (status == EXIT_DONE) {
 		int r = options.changes.len ? env_change(&options, &err) : env_show(&options, &err);
 
 		if (r && err.code)
-			port_report(&options.port, &err);
+			port_report(options.port, &err);
 		status = r ? EXIT_FAILED : EXIT_DONE;
 	}
-	opener_free(options.port.opener);
 	vec_free(&options.changes);
-	return status;
+	return port_use_end(&options.use, status);
 }
 
 const struct command command_env = {
 	.name = "env",
 	.summary = "print or change the environment of a .NET process",
-	.usage = "usage: profcpu env [-p PID] [--json]\n"
-		 "       profcpu env [-p PID] [--set NAME=VALUE]... [--unset NAME]...\n"
+	.usage = "usage: profcpu env [-p PID | --diagnostic-port PATH] [--json]\n"
+		 "       profcpu env [-p PID | --diagnostic-port PATH] [--set NAME=VALUE]...\n"
+		 "                   [--unset NAME]...\n"
 		 "\n"
 		 "Asks the .NET runtime of a process for its environment, through its diagnostic\n"
 		 "port, and prints NAME=VALUE lines. Unlike /proc/PID/environ, it has what was\n"
 		 "set since the start through that port. Values may hold secrets.\n"
-		 "\n"
-		 "  -p, --pid PID         the process; default: the only .NET process in sight\n"
-		 "      --json            print JSON\n"
-		 "      --set NAME=VALUE  set a variable (.NET 6 and later). The program sees it;\n"
-		 "                        most settings of the runtime itself are read only once\n"
-		 "      --unset NAME      remove a variable\n",
+		 "\n" PORT_ARGUMENTS_USAGE "      --json               print JSON\n"
+		 "      --set NAME=VALUE     set a variable (.NET 6 and later). The program sees\n"
+		 "                           it; most settings of the runtime are read only once\n"
+		 "      --unset NAME         remove a variable\n",
 	.run = env_run,
 };

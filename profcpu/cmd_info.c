@@ -1,7 +1,6 @@
 #include "base/json_writer.h"
 #include "dotnet/eventpipe/event_payload.h"
-#include "profcpu/arguments.h"
-#include "profcpu/port_target.h"
+#include "profcpu/port_use.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,7 +17,8 @@ static void info_put(struct outbuf *out, const char *name, const char *value)
 }
 
 struct info_options {
-	struct port port;
+	struct port_use use;
+	const struct port *port; /* of use */
 	bool json, args;
 };
 
@@ -26,7 +26,7 @@ static int info_parse(int argc, char **argv, struct info_options *o)
 {
 	enum { INFO_JSON = 256, INFO_ARGS };
 	static const struct option longopts[] = {
-		{"pid", required_argument, NULL, 'p'},
+		PORT_ARGUMENTS_LONG,
 		{"json", no_argument, NULL, INFO_JSON},
 		{"args", no_argument, NULL, INFO_ARGS},
 		{0},
@@ -34,18 +34,23 @@ static int info_parse(int argc, char **argv, struct info_options *o)
 
 	optind = 0;
 	for (int c; (c = options_next(&command_info, argc, argv, ":p:", longopts)) != -1;) {
-		if (c == '?' || (c == 'p' && port_target_pid(&o->port, optarg)))
+		if (c == '?' || port_arguments_take(&o->use.arguments, c))
 			return -EINVAL;
 		o->json |= c == INFO_JSON;
 		o->args |= c == INFO_ARGS;
 	}
-	return options_no_argument(&command_info, argc, argv);
+	return options_no_argument(&command_info, argc, argv)
+		       ? -EINVAL
+		       : port_arguments_check(&o->use.arguments);
 }
 
 static void info_print(struct outbuf *out, const struct info_options *o,
 		       const struct ipc_process_info *i)
 {
-	outbuf_printf(out, "%-13s %d\n", "pid", o->port.pid);
+	if (o->port->pid)
+		outbuf_printf(out, "%-13s %d\n", "pid", o->port->pid);
+	else
+		info_put(out, "pid", ""); /* it is not in our PID namespace */
 	outbuf_printf(out, "%-13s %llu\n", "pid inside", (unsigned long long)i->pid);
 	info_put(out, ".NET", i->version);
 	info_put(out, "program", i->entry_assembly);
@@ -61,7 +66,10 @@ static void info_print_json(struct outbuf *out, const struct info_options *o,
 {
 	struct json_writer w = json_put_document(out, 1);
 
-	json_put_i64(&w, "pid", o->port.pid);
+	if (o->port->pid)
+		json_put_i64(&w, "pid", o->port->pid);
+	else
+		json_put_text(&w, "pid", NULL);
 	json_put_u64(&w, "pid_inside", i->pid);
 	json_put_text(&w, "dotnet_version", i->version);
 	json_put_text(&w, "entry_assembly", i->entry_assembly);
@@ -74,43 +82,44 @@ static void info_print_json(struct outbuf *out, const struct info_options *o,
 	json_put_end(&w);
 }
 
-static int info_run(int argc, char **argv)
+static int info_show(const struct info_options *o)
 {
-	struct info_options options = {0};
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
 	struct ipc_process_info info;
 	struct port_error error = {0};
-	int status =
-		info_parse(argc, argv, &options) ? EXIT_USAGE : port_target_open(&options.port);
+	int r = port_info(o->port, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &info, &error);
 
-	if (status != EXIT_DONE)
-		return status;
-	int r = port_info(&options.port, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &info,
-			  &error);
-
-	opener_free(options.port.opener);
 	if (r) {
-		port_report(&options.port, &error);
+		port_report(o->port, &error);
 		return EXIT_FAILED;
 	}
-	if (options.json)
-		info_print_json(&out, &options, &info);
+	if (o->json)
+		info_print_json(&out, o, &info);
 	else
-		info_print(&out, &options, &info);
+		info_print(&out, o, &info);
 	ipc_process_info_free(&info);
-	return port_target_close(&out);
+	return port_use_end_output(&out);
+}
+
+static int info_run(int argc, char **argv)
+{
+	struct info_options options = {.port = &options.use.target.port};
+	int status = info_parse(argc, argv, &options) ? EXIT_USAGE : port_use_begin(&options.use);
+
+	if (status == EXIT_DONE)
+		status = info_show(&options);
+	return port_use_end(&options.use, status);
 }
 
 const struct command command_info = {
 	.name = "info",
 	.summary = "print what a .NET runtime says of itself: version, program, system",
-	.usage = "usage: profcpu info [-p PID] [--json] [--args]\n"
+	.usage = "usage: profcpu info [-p PID | --diagnostic-port PATH] [--json] [--args]\n"
 		 "\n"
 		 "Asks the .NET runtime of a process for its version, program, system and PID in\n"
 		 "its own namespace, through its diagnostic port.\n"
-		 "\n"
-		 "  -p, --pid PID  the process; default: the only .NET process in sight\n"
-		 "      --args     print the command line too; it may hold secrets\n"
-		 "      --json     print JSON\n",
+		 "\n" PORT_ARGUMENTS_USAGE
+		 "      --args               print the command line too; it may hold secrets\n"
+		 "      --json               print JSON\n",
 	.run = info_run,
 };

@@ -2,8 +2,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "dotnet/startup_hook.h"
-#include "profcpu/arguments.h"
-#include "profcpu/port_target.h"
+#include "profcpu/port_use.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +16,8 @@
 #define LOAD_TIMEOUT_MAX_S 3600
 
 struct load_options {
-	struct port port;
+	struct port_use use;
+	const struct port *port; /* of use */
 	const char *hook, *profiler, *data;
 	unsigned char clsid[LOAD_GUID_BYTES];
 	bool has_clsid, force, at_start;
@@ -93,7 +93,7 @@ static int load_parse(int argc, char **argv, struct load_options *o)
 		LOAD_TIMEOUT
 	};
 	static const struct option longopts[] = {
-		{"pid", required_argument, NULL, 'p'},
+		PORT_ARGUMENTS_LONG,
 		{"startup-hook", required_argument, NULL, LOAD_HOOK},
 		{"profiler", required_argument, NULL, LOAD_PROFILER},
 		{"clsid", required_argument, NULL, LOAD_CLSID},
@@ -109,8 +109,7 @@ static int load_parse(int argc, char **argv, struct load_options *o)
 	for (int c; !r && (c = options_next(&command_load, argc, argv, ":p:", longopts)) != -1;) {
 		if (c == '?')
 			return -EINVAL;
-		if (c == 'p')
-			r = port_target_pid(&o->port, optarg);
+		r = port_arguments_take(&o->use.arguments, c);
 		if (c == LOAD_TIMEOUT)
 			r = options_u64("--timeout", optarg, 1, LOAD_TIMEOUT_MAX_S, &o->timeout_s);
 		if (c == LOAD_CLSID)
@@ -123,6 +122,8 @@ static int load_parse(int argc, char **argv, struct load_options *o)
 	}
 	if (!r)
 		r = options_no_argument(&command_load, argc, argv);
+	if (!r)
+		r = port_arguments_check(&o->use.arguments);
 	return r ? r : load_check(o);
 }
 
@@ -132,12 +133,19 @@ static int load_check_hook(const struct load_options *o)
 	const char *why = NULL;
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
-	int r = opener_file(o->port.opener, o->port.pid, o->hook, STARTUP_HOOK_BYTES_MAX, &fd);
+
+	if (!o->port->pid) {
+		log_error("the process is not visible from here, so %s cannot be checked; --force "
+			  "loads it in any case",
+			  o->hook);
+		return -ESRCH;
+	}
+	int r = opener_file(o->port->opener, o->port->pid, o->hook, STARTUP_HOOK_BYTES_MAX, &fd);
 
 	if (!r && fstat(fd, &st))
 		r = -errno;
 	if (r) {
-		log_error("process %d cannot read %s: %s", o->port.pid, o->hook,
+		log_error("process %d cannot read %s: %s", o->port->pid, o->hook,
 			  r == -E2BIG ? "it is larger than 64 MiB" : strerror(-r));
 		return r;
 	}
@@ -195,12 +203,12 @@ static int load_send(const struct load_options *o)
 	int r = load_put(o, &payload);
 
 	if (!r) {
-		r = port_command(&o->port, command, payload.data, payload.len,
+		r = port_command(o->port, command, payload.data, payload.len,
 				 clock_monotonic_ns() + PORT_TARGET_LIMIT_NS +
 					 o->timeout_s * NS_PER_S,
 				 &err);
 		if (r)
-			port_report(&o->port, &err);
+			port_report(o->port, &err);
 	}
 	outbuf_close(&payload);
 	return r ? EXIT_FAILED : EXIT_DONE;
@@ -208,32 +216,30 @@ static int load_send(const struct load_options *o)
 
 static int load_run(int argc, char **argv)
 {
-	struct load_options options = {.timeout_s = LOAD_TIMEOUT_S};
+	struct load_options options = {.port = &options.use.target.port,
+				       .timeout_s = LOAD_TIMEOUT_S};
 
-	if (load_parse(argc, argv, &options))
-		return EXIT_USAGE;
-	int status = port_target_open(&options.port);
+	int status = load_parse(argc, argv, &options) ? EXIT_USAGE : port_use_begin(&options.use);
 
 	if (status == EXIT_DONE && options.hook && !options.force && load_check_hook(&options))
 		status = EXIT_FAILED;
 	if (status == EXIT_DONE)
 		status = load_send(&options);
-	opener_free(options.port.opener);
-	return status;
+	return port_use_end(&options.use, status);
 }
 
 const struct command command_load = {
 	.name = "load",
 	.summary = "load a profiler or a startup hook into a .NET process",
 	.usage =
-		"usage: profcpu load [-p PID] --startup-hook FILE [--force]\n"
-		"       profcpu load [-p PID] --profiler FILE --clsid GUID [--data FILE]\n"
-		"                    [--timeout SECONDS] [--at-start]\n"
+		"usage: profcpu load [-p PID | --diagnostic-port PATH] --startup-hook FILE\n"
+		"                    [--force]\n"
+		"       profcpu load [-p PID | --diagnostic-port PATH] --profiler FILE\n"
+		"                    --clsid GUID [--data FILE] [--timeout SECONDS] [--at-start]\n"
 		"\n"
 		"Lets the .NET runtime of a process load code. FILE is an absolute path in the\n"
 		"root of the process, which must be able to read it.\n"
-		"\n"
-		"  -p, --pid PID            the process; default: the only .NET process in sight\n"
+		"\n" PORT_ARGUMENTS_USAGE
 		"      --startup-hook FILE  run StartupHook.Initialize() of this assembly (.NET 8\n"
 		"                           and later). A file that the runtime cannot run ends\n"
 		"                           the process, so the file is checked first\n"

@@ -1,8 +1,7 @@
 #include "base/clock.h"
 #include "base/log.h"
-#include "profcpu/arguments.h"
 #include "profcpu/command.h"
-#include "profcpu/default_target.h"
+#include "profcpu/port_arguments.h"
 #include "profcpu/trace/trace.h"
 
 #include <errno.h>
@@ -20,7 +19,7 @@ struct trace_arguments {
 	struct provider_list providers;
 	struct stop_event stop;
 	const char *profiles, *runtime_events, *runtime_level;
-	char *socket; /* owned */
+	struct port_arguments port;
 };
 
 enum trace_option {
@@ -31,16 +30,13 @@ enum trace_option {
 	TRACE_BUFFERSIZE,
 	TRACE_NO_DROP,
 	TRACE_RUNDOWN,
-	TRACE_PORT,
 	TRACE_STOP_PROVIDER,
 	TRACE_STOP_EVENT,
 	TRACE_STOP_FIELDS,
 };
 
 static const struct option trace_longopts[] = {
-	{"pid", required_argument, NULL, 'p'},
-	{"process-id", required_argument, NULL, 'p'},
-	{"diagnostic-port", required_argument, NULL, TRACE_PORT},
+	PORT_ARGUMENTS_LONG,
 	{"profile", required_argument, NULL, TRACE_PROFILE},
 	{"providers", required_argument, NULL, TRACE_PROVIDERS},
 	{"clrevents", required_argument, NULL, TRACE_CLREVENTS},
@@ -107,19 +103,16 @@ static int trace_parse_one(struct trace_arguments *a, int c)
 
 	switch (c) {
 	case 'p':
-		r = options_u64("-p", optarg, 1, INT_MAX, &value);
-		o->pid = r ? 0 : (pid_t)value;
-		return r;
+	case PORT_ARGUMENTS_SOCKET:
+		return port_arguments_take(&a->port, c);
 	case 'd':
 		return options_duration("-d", optarg, &o->duration_ns);
 	case 'o':
 		o->out = optarg;
 		return 0;
 	case 'q':
-		o->quiet = true;
+		a->port.options.quiet = true;
 		return 0;
-	case TRACE_PORT:
-		return options_port(optarg, &a->socket, &o->listen);
 	case TRACE_PROFILE:
 		a->profiles = optarg;
 		return 0;
@@ -193,9 +186,9 @@ static int trace_check(const struct trace_arguments *a)
 {
 	const struct trace_options *o = &a->options;
 
-	if ((o->pid != 0) + (o->argv != NULL) + (o->socket != NULL) > 1)
-		log_error("-p, --diagnostic-port and a command exclude each other");
-	else if (o->argv && o->out && !strcmp(o->out, "-"))
+	if (port_arguments_check(&a->port))
+		return -EINVAL;
+	if (a->port.options.argv && o->out && !strcmp(o->out, "-"))
 		log_error("-o - does not go with a command, which writes to standard output, too; "
 			  "write to a file");
 	else if ((a->stop.event || a->stop.fields.len) && !a->stop.provider)
@@ -216,8 +209,7 @@ static int trace_parse(int argc, char **argv, struct trace_arguments *a)
 	     (c = options_next(&command_trace, argc, argv, "+:p:d:o:q", trace_longopts)) != -1;)
 		if (trace_parse_one(a, c))
 			return -EINVAL;
-	a->options.socket = a->socket;
-	if (options_command(&command_trace, argc, argv, &a->options.argv))
+	if (options_command(&command_trace, argc, argv, &a->port.options.argv))
 		return -EINVAL;
 	if (trace_check(a))
 		return -EINVAL;
@@ -233,13 +225,14 @@ static int trace_main(int argc, char **argv)
 	a.options.providers = a.providers.v.v;
 	a.options.nproviders = a.providers.v.len;
 	a.options.stop = &a.stop;
-	if (status == EXIT_DONE && !a.options.pid && !a.options.argv && !a.options.socket)
-		status = default_target_one(&a.options.pid, true);
+	if (status == EXIT_DONE)
+		status = port_arguments_default(&a.port);
+	a.options.target = a.port.options;
 	if (status == EXIT_DONE)
 		status = trace_run(&a.options);
 	provider_list_free(&a.providers);
 	stop_event_free(&a.stop);
-	free(a.socket);
+	port_arguments_free(&a.port);
 	return status;
 }
 

@@ -7,12 +7,16 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PORT_RETRY_NS (5 * NS_PER_MS) /* while the runtime's queue of connections is full */
 
@@ -39,6 +43,9 @@ void port_error_text(const struct port_error *e, char *buf, size_t cap)
 			 "the process has no diagnostic port (DOTNET_EnableDiagnostics=0 switches "
 			 "it off)");
 		break;
+	case -ECANCELED:
+		snprintf(buf, cap, "the command was interrupted (%s)", e->what);
+		break;
 	case -EBADMSG:
 		snprintf(buf, cap, "its diagnostic port gave an invalid reply: %s", e->what);
 		break;
@@ -47,10 +54,18 @@ void port_error_text(const struct port_error *e, char *buf, size_t cap)
 	}
 }
 
-/* Waits until fd is ready for events. 0, -ETIMEDOUT, -errno. */
+static int port_cancel_fd = -1;
+
+void port_cancel_on(int fd)
+{
+	port_cancel_fd = fd;
+}
+
+/* Waits until fd is ready for events. 0, -ETIMEDOUT, -ECANCELED, -errno. */
 static int port_wait(int fd, short events, uint64_t deadline_ns)
 {
-	struct pollfd p = {.fd = fd, .events = events};
+	struct pollfd p[] = {{.fd = fd, .events = events},
+			     {.fd = port_cancel_fd, .events = POLLIN}};
 
 	for (;;) {
 		uint64_t now = clock_monotonic_ns();
@@ -58,10 +73,10 @@ static int port_wait(int fd, short events, uint64_t deadline_ns)
 		if (now >= deadline_ns)
 			return -ETIMEDOUT;
 		uint64_t left_ms = (deadline_ns - now) / NS_PER_MS + 1;
-		int n = poll(&p, 1, left_ms > INT_MAX ? INT_MAX : (int)left_ms);
+		int n = poll(p, 2, left_ms > INT_MAX ? INT_MAX : (int)left_ms);
 
 		if (n > 0)
-			return 0;
+			return p[1].revents ? -ECANCELED : 0;
 		if (n < 0 && errno != EINTR)
 			return -errno;
 	}
@@ -78,13 +93,29 @@ static int port_connect_path(const char *path, int *ret_fd)
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(address.sun_path, path);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)))
+	if (fd < 0)
 		return -errno;
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address))) {
+		struct stat st;
+		int r = -errno;
+
+		return r == -ECONNREFUSED && !stat(path, &st) && !S_ISSOCK(st.st_mode) ? -ENOTSOCK
+										       : r;
+	}
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
-/* Whether the process itself listens. 0; -EPERM; -errno. */
+/* Whether this program may use sockets of all users. */
+static bool port_overrides(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	return !syscall(SYS_capget, &header, caps) && caps[0].effective >> CAP_DAC_OVERRIDE & 1;
+}
+
+/* Whether the process itself listens, or at a path our user. 0; -EPERM; -errno. */
 static int port_check_peer(const struct port *p, int fd, struct port_error *err)
 {
 	struct ucred peer;
@@ -96,6 +127,10 @@ static int port_check_peer(const struct port *p, int fd, struct port_error *err)
 	 */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
 		return port_fail(err, -errno, port_unreachable, 0);
+	if (p->path && peer.uid != geteuid() && !port_overrides())
+		return port_fail(err, -EPERM, "another user listens there", 0);
+	if (p->path && (!p->pid || !peer.pid))
+		return 0;
 	if (peer.pid != p->pid && (peer.pid || proc_is_own_namespace()))
 		return port_fail(err, -EPERM, "another process listens on its diagnostic port", 0);
 	return 0;
@@ -120,7 +155,7 @@ int port_connect(const struct port *p, uint64_t deadline_ns, int *ret_fd, struct
 	}
 	if (r)
 		return port_fail(err, r, port_unreachable, 0);
-	r = p->path ? 0 : port_check_peer(p, fd, err);
+	r = port_check_peer(p, fd, err);
 	if (!r)
 		*ret_fd = TAKE_FD(fd);
 	return r;

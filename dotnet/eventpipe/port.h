@@ -47,14 +47,22 @@ void port_error_text(const struct port_error *e, char *buf, size_t cap);
 /*
  * Connects to the port; the connection does not block. At the default port of a process, checks
  * that this process listens: by the name, which has its PID and start time, and by the socket's
- * credentials.
+ * credentials. At a path, checks that the listener runs as our user, unless we have
+ * CAP_DAC_OVERRIDE, and that it is p->pid, if that is set.
  *   0;
  *   -ENOENT: no port (not .NET, switched off, or elsewhere);
  *   -ECONNREFUSED: nobody listens any more;
- *   -EPERM: another process listens;
+ *   -ENOTSOCK; -ENAMETOOLONG: not with a path that a socket can have;
+ *   -EPERM: another process or user listens;
  *   -EACCES; -ETIMEDOUT; errors of opener_pin.
  */
 int port_connect(const struct port *p, uint64_t deadline_ns, int *ret_fd, struct port_error *err);
+
+/*
+ * Commands of this program end with -ECANCELED as soon as this descriptor is readable, for instance
+ * of a signal. It is borrowed; -1: none.
+ */
+void port_cancel_on(int fd);
 
 /*
  * Send a whole message, or receive exactly len bytes. 0; -ETIMEDOUT; -ENODATA: the connection

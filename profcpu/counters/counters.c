@@ -7,8 +7,8 @@
 #include "profcpu/counters/counter_screen.h"
 #include "profcpu/counters/counter_session.h"
 #include "profcpu/counters/counter_stream.h"
-#include "profcpu/trace/port_report.h"
-#include "profcpu/trace/target.h"
+#include "profcpu/port/report.h"
+#include "profcpu/port/target.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -48,15 +48,15 @@ enum counters_warning {
 struct counters {
 	const struct counters_options *options;
 	struct record_watch watch;
-	struct trace_target target;
+	struct port_target target;
 	struct counter_session request;
 	struct session *session;
 	struct counter_stream *stream;
 	struct counter_output output;
 	struct counter_screen screen;
 	bool on_screen, screen_closed;
-	char head[TRACE_NAME_BYTES + 96]; /* of the screen */
-	unsigned version;                 /* of .NET; 0: unknown */
+	char head[PORT_TARGET_NAME_BYTES + 96]; /* of the screen */
+	unsigned version;                       /* of .NET; 0: unknown */
 	uint32_t pointer_bytes;
 	uint64_t begin_ns;
 	enum counters_end end;
@@ -187,7 +187,7 @@ static int counters_take_event(void *ctx, const struct nettrace_event *event)
 static int counters_ask_version(struct counters *c, struct port_error *err)
 {
 	struct ipc_process_info info = {0};
-	int r = port_info(&c->target.port, clock_monotonic_ns() + TRACE_LIMIT_NS, &info, err);
+	int r = port_info(&c->target.port, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &info, err);
 
 	if (r)
 		return r == -ENOTSUP ? 0 : r; /* .NET Core 3 */
@@ -233,7 +233,7 @@ static int counters_begin_session(struct counters *c)
 	request.providers = c->request.providers.v;
 	request.nproviders = c->request.providers.len;
 	r = session_begin(&c->target.port, &request, &listener, NULL,
-			  clock_monotonic_ns() + TRACE_LIMIT_NS, &c->session, &err);
+			  clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &c->session, &err);
 	if (r)
 		port_report(&c->target.port, &err);
 	return r;
@@ -242,12 +242,12 @@ static int counters_begin_session(struct counters *c)
 /* Opens the output after all that may fail, because it replaces an old file. */
 static int counters_begin_output(struct counters *c)
 {
-	const struct trace_options *t = &c->options->target;
-	const char *out = t->out ? t->out : "-";
+	const struct counters_options *o = c->options;
+	const char *out = o->out ? o->out : "-";
 	int r;
 
-	c->on_screen = c->options->format == COUNTER_LINES && !strcmp(out, "-") && !t->argv &&
-		       isatty(STDOUT_FILENO);
+	c->on_screen = c->options->format == COUNTER_LINES && !strcmp(out, "-") &&
+		       !o->target.argv && isatty(STDOUT_FILENO);
 	if (c->on_screen) {
 		snprintf(c->head, sizeof(c->head),
 			 "profcpu counters: %s, process %d, every %g s; Ctrl-C ends",
@@ -271,7 +271,7 @@ static int counters_begin(struct counters *c)
 		return r;
 	r = counters_begin_output(c);
 	if (!r &&
-	    (r = trace_target_resume(&c->target, clock_monotonic_ns() + TRACE_LIMIT_NS, &err)))
+	    (r = port_target_resume(&c->target, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &err)))
 		port_report(&c->target.port, &err);
 	if (!r && (r = record_watch_fd(&c->watch, session_fd(c->session))))
 		log_error("cannot wait for events: %s", strerror(-r));
@@ -310,7 +310,7 @@ static int counters_step(struct counters *c, uint64_t until_ns, int *ret_signal)
 		counters_fail(c, "cannot wait for events: %s", strerror(-r));
 		return r;
 	}
-	trace_target_resume_others(&c->target);
+	port_target_resume_others(&c->target);
 	r = session_read(c->session, COUNTERS_READ_BYTES, &err);
 	if (r && r != -ENODATA)
 		counters_fail(c, "the events cannot be read: %s", err.what);
@@ -366,7 +366,7 @@ static void counters_note_interval(struct counters *c)
 
 static enum counters_end counters_until_end(struct counters *c)
 {
-	uint64_t duration_ns = c->options->target.duration_ns;
+	uint64_t duration_ns = c->options->duration_ns;
 	uint64_t end_ns = duration_ns ? c->begin_ns + duration_ns : UINT64_MAX;
 
 	for (;;) {
@@ -490,7 +490,7 @@ static int counters_finish(struct counters *c)
 
 static int counters_run_begun(struct counters *c)
 {
-	int r = trace_target_reach(&c->target, &c->options->target, &c->watch, &c->end_signal);
+	int r = port_target_reach(&c->target, &c->options->target, &c->watch, &c->end_signal);
 
 	/* A failed write must not end profcpu before it has stopped the session. */
 	record_watch_survive_writes();
@@ -498,7 +498,7 @@ static int counters_run_begun(struct counters *c)
 		r = counters_begin(c);
 	if (r) {
 		(void)counter_output_end(&c->output);
-		return trace_target_give_up(&c->target, r, &c->end_signal);
+		return port_target_give_up(&c->target, r, &c->end_signal);
 	}
 	c->end = counters_until_end(c);
 	int status = counters_finish(c) ? EXIT_FAILED : EXIT_DONE;
@@ -526,16 +526,16 @@ int counters_run(const struct counters_options *options)
 		log_error("cannot wait for signals: %s", strerror(-r));
 	} else {
 		status = counters_run_begun(c);
-		const struct trace_target_end end = {.signal = c->end_signal,
-						     .process = c->end == COUNTERS_END_PROCESS};
+		const struct port_target_end end = {.signal = c->end_signal,
+						    .process = c->end == COUNTERS_END_PROCESS};
 
-		status = trace_target_end_command(&c->target, &options->target, &c->watch, &end,
-						  status);
+		status = port_target_end_command(&c->target, &options->target, &c->watch, &end,
+						 status);
 	}
 	session_free(c->session);
 	counter_stream_free(c->stream);
 	counter_session_free(&c->request);
-	trace_target_release(&c->target);
+	port_target_release(&c->target);
 	record_watch_free(&c->watch);
 	free(c);
 	return status;

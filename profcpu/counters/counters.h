@@ -7,11 +7,13 @@
 
 #include "profcpu/counters/counter_list.h"
 #include "profcpu/counters/counter_output.h"
-#include "profcpu/trace/options.h"
+#include "profcpu/port/target.h"
 
 struct counters_options {
-	struct trace_options target; /* only what says which runtime, quiet, out and duration_ns */
-	struct counter_list *list;   /* borrowed; what was seen is noted in it */
+	struct port_options target;
+	const char *out;           /* NULL, "-": standard output */
+	uint64_t duration_ns;      /* 0: until a signal or the end of the process */
+	struct counter_list *list; /* borrowed; what was seen is noted in it */
 	uint64_t interval_ms;
 	uint64_t max_series, max_histograms;
 	enum counter_format format;

@@ -16,12 +16,11 @@ static int runtime_trace(pid_t pid, const char *path)
 {
 	struct provider_list providers = {0};
 	struct trace_options options = {
-		.pid = pid,
+		.target = {.pid = pid, .quiet = true},
 		.rundown_keywords = BY_RUNTIME_RUNDOWN,
 		.buffer_mb = BY_RUNTIME_BUFFER_MB,
 		.duration_ns = BY_RUNTIME_NS,
 		.out = path,
-		.quiet = true,
 	};
 	struct stop_event none = {0};
 	int r = provider_list_add_profile(&providers, "dotnet-sampled-thread-time");

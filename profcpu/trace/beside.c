@@ -9,7 +9,7 @@
 #include "base/replace.h"
 #include "base/worker.h"
 #include "container/proc.h"
-#include "profcpu/trace/port_report.h"
+#include "profcpu/port/report.h"
 #include "profcpu/trace/trace_file.h"
 #include "recording/manifest.h"
 

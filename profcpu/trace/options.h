@@ -3,9 +3,8 @@
 #define PROFCPU_TRACE_OPTIONS_H
 
 #include "dotnet/eventpipe/provider_list.h"
+#include "profcpu/port/target.h"
 #include "profcpu/trace/stop_event.h"
-
-#include <sys/types.h>
 
 /* Whether the runtime lists its methods and modules at the end, which names the stacks. */
 enum trace_rundown {
@@ -19,11 +18,7 @@ enum trace_rundown {
 #define TRACE_RUNDOWN_KEYWORDS UINT64_C(0x80020139)
 
 struct trace_options {
-	/* One of them: a process; a command; a socket. */
-	pid_t pid;
-	char *const *argv;
-	const char *socket;
-	bool listen; /* runtimes connect to the socket; else a runtime listens on it */
+	struct port_options target;
 	const struct session_provider *providers;
 	size_t nproviders;
 	enum trace_rundown rundown;
@@ -33,7 +28,6 @@ struct trace_options {
 	uint64_t duration_ns;    /* 0: until a signal, the event or the end of the process */
 	struct stop_event *stop; /* borrowed */
 	const char *out; /* NULL: a name of the program and the time; "-": standard output */
-	bool quiet;      /* no progress line, no notes */
 };
 
 #endif

@@ -8,9 +8,9 @@
 #include "container/access.h"
 #include "container/dotnet_process.h"
 #include "profcpu/jit/collectible.h"
+#include "profcpu/port/report.h"
+#include "profcpu/port/target.h"
 #include "profcpu/trace/names.h"
-#include "profcpu/trace/port_report.h"
-#include "profcpu/trace/target.h"
 #include "profcpu/trace/trace_file.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ enum trace_end {
 struct trace {
 	const struct trace_options *options;
 	struct record_watch watch;
-	struct trace_target target;
+	struct port_target target;
 	struct session *session;
 	struct trace_file file;
 	char path[TRACE_PATH_BYTES];
@@ -112,7 +112,7 @@ static bool trace_is_before_start(const struct trace *t, uint64_t until_ns)
 {
 	const char *file;
 
-	return t->options->argv ||
+	return t->options->target.argv ||
 	       (t->target.suspended &&
 		dotnet_loader_file(t->target.port.pid, until_ns, &file) == -ENODATA);
 }
@@ -166,7 +166,7 @@ static int trace_choose_names(struct trace *t, uint64_t *ret_keywords, struct po
 {
 	const struct trace_options *o = t->options;
 	const struct port *port = &t->target.port;
-	uint64_t until_ns = clock_monotonic_ns() + TRACE_LIMIT_NS;
+	uint64_t until_ns = clock_monotonic_ns() + PORT_TARGET_LIMIT_NS;
 	char what[JIT_COLLECTIBLE_BYTES], why[TRACE_WHY_BYTES];
 	struct parse_error unread = {0};
 
@@ -218,7 +218,7 @@ static int trace_begin(struct trace *t)
 		return r;
 	}
 	r = session_begin(&t->target.port, &request, &listener, &copy,
-			  clock_monotonic_ns() + TRACE_LIMIT_NS, &t->session, &err);
+			  clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &t->session, &err);
 	if (r) {
 		port_report(&t->target.port, &err);
 		return r;
@@ -228,7 +228,7 @@ static int trace_begin(struct trace *t)
 	if (r)
 		log_error("cannot create %s: %s%s", path, strerror(-r), remedy_for(r));
 	if (!r &&
-	    (r = trace_target_resume(&t->target, clock_monotonic_ns() + TRACE_LIMIT_NS, &err)))
+	    (r = port_target_resume(&t->target, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &err)))
 		port_report(&t->target.port, &err);
 	if (!r && (r = record_watch_fd(&t->watch, session_fd(t->session))))
 		log_error("cannot wait for events: %s", strerror(-r));
@@ -264,7 +264,7 @@ static int trace_step(struct trace *t, uint64_t until_ns, int *ret_signal)
 		log_error("cannot wait for events: %s", strerror(-r));
 		return r;
 	}
-	trace_target_resume_others(&t->target);
+	port_target_resume_others(&t->target);
 	r = session_read(t->session, TRACE_READ_BYTES, &err);
 	if (r && r != -ENODATA)
 		log_error("the events cannot be read: %s", err.what);
@@ -324,7 +324,7 @@ static int trace_stop(struct trace *t)
 	uint64_t until_ns = clock_monotonic_ns() + TRACE_STOP_NS;
 	uint64_t received = session_received(t->session);
 	struct port_error err = {0};
-	int r = session_request_stop(t->session, clock_monotonic_ns() + TRACE_LIMIT_NS, &err);
+	int r = session_request_stop(t->session, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &err);
 	int signal = 0;
 
 	/* The process may have ended meanwhile. Its last events are in the socket. */
@@ -381,7 +381,7 @@ static void trace_report_names(const struct trace *t)
 	if (stats.left_out)
 		log_warn("%zu addresses or methods got no names, because the trace has too many",
 			 stats.left_out);
-	if (stats.replaced && !t->options->quiet)
+	if (stats.replaced && !t->options->target.quiet)
 		log_note("%zu methods were freed, and others took their places: samples of the "
 			 "former have the names of the latter",
 			 stats.replaced);
@@ -407,7 +407,7 @@ static void trace_report(const struct trace *t, bool written)
 		trace_report_names(t);
 	if (t->options->stop->field_missing)
 		log_warn("--stopping-event-payload-filter names a field that the event lacks");
-	if (t->options->quiet)
+	if (t->options->target.quiet)
 		return;
 	if (t->end == TRACE_END_PROCESS)
 		log_note("the process ended");
@@ -477,7 +477,7 @@ static int trace_finish(struct trace *t)
 
 static int trace_run_begun(struct trace *t)
 {
-	int r = trace_target_reach(&t->target, t->options, &t->watch, &t->end_signal);
+	int r = port_target_reach(&t->target, &t->options->target, &t->watch, &t->end_signal);
 
 	/* A failed write must not end profcpu before it has stopped the session. */
 	record_watch_survive_writes();
@@ -485,7 +485,7 @@ static int trace_run_begun(struct trace *t)
 		r = trace_begin(t);
 	if (r) {
 		(void)trace_file_close(&t->file);
-		return trace_target_give_up(&t->target, r, &t->end_signal);
+		return port_target_give_up(&t->target, r, &t->end_signal);
 	}
 	t->end = trace_until_end(t);
 	int status = trace_finish(t) ? EXIT_FAILED : EXIT_DONE;
@@ -498,10 +498,10 @@ static int trace_run_begun(struct trace *t)
 
 static int trace_end_command(struct trace *t, int status)
 {
-	const struct trace_target_end end = {.signal = t->end_signal,
-					     .process = t->end == TRACE_END_PROCESS};
+	const struct port_target_end end = {.signal = t->end_signal,
+					    .process = t->end == TRACE_END_PROCESS};
 
-	return trace_target_end_command(&t->target, t->options, &t->watch, &end, status);
+	return port_target_end_command(&t->target, &t->options->target, &t->watch, &end, status);
 }
 
 int trace_run(const struct trace_options *options)
@@ -515,7 +515,7 @@ int trace_run(const struct trace_options *options)
 	}
 	t->options = options;
 	t->file = TRACE_FILE_NONE;
-	t->progress = progress_to(STDERR_FILENO, options->quiet);
+	t->progress = progress_to(STDERR_FILENO, options->target.quiet);
 	int r = record_watch_new(&t->watch);
 
 	if (r)
@@ -525,7 +525,7 @@ int trace_run(const struct trace_options *options)
 	progress_close(&t->progress);
 	session_free(t->session);
 	trace_names_free(t->names);
-	trace_target_release(&t->target);
+	port_target_release(&t->target);
 	record_watch_free(&t->watch);
 	free(t);
 	return status;

@@ -5,7 +5,7 @@
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need gcc
-need_published event_oracle-net10-portable wide-net-net8 wide-net-net9 wide-net-net10
+need_published event_oracle-net10-portable parked-net10 wide-net-net8 wide-net-net9 wide-net-net10
 refused() { # STATUS PATTERN ARG...: one error line
 	local status=0
 	"$PROFCPU" "${@:3}" >out 2>err || status=$?
@@ -14,53 +14,7 @@ refused() { # STATUS PATTERN ARG...: one error line
 	grep -qE "$2" err || fail "${*:3}: $(cat err)"
 }
 done_by() { "$PROFCPU" "$@" >out 2>err || fail "$*: exit $?: $(cat out err)"; }
-# A profiler that notes its start. All its methods return S_OK, and the objects that runtimes ask for are itself.
-cat >profiler.c <<'C'
-#include <stdio.h>
-#include <stdlib.h>
-
-static long note(const char *what)
-{
-	FILE *f = fopen(getenv("PROFILER_FILE"), "a");
-
-	if (f) {
-		fprintf(f, "%s\n", what);
-		fclose(f);
-	}
-	return 0;
-}
-static long ok(void) { return 0; }
-static unsigned count(void) { return 1; }
-static void *object[1], *vtable[128];
-static long query(void *self, const void *iid, void **ret) { (void)iid; *ret = self; return 0; }
-static long create(void *self, void *outer, const void *iid, void **ret) { (void)outer; (void)iid; *ret = self; return note("created"); }
-
-/* A class factory and a profiler share these slots: QueryInterface, AddRef, Release, then CreateInstance or Initialize. */
-static void *factory[1], *factory_vtable[5];
-static long create_profiler(void *self, void *outer, const void *iid, void **ret)
-{
-	(void)self;
-	return create(object, outer, iid, ret);
-}
-long DllGetClassObject(const void *clsid, const void *iid, void **ret)
-{
-	(void)clsid;
-	(void)iid;
-	for (int i = 0; i < 128; i++)
-		vtable[i] = (void *)ok;
-	vtable[0] = (void *)query;
-	vtable[1] = vtable[2] = (void *)count;
-	object[0] = vtable;
-	factory_vtable[0] = (void *)query;
-	factory_vtable[1] = factory_vtable[2] = (void *)count;
-	factory_vtable[3] = (void *)create_profiler;
-	factory_vtable[4] = (void *)ok;
-	factory[0] = factory_vtable;
-	*ret = factory;
-	return note("loaded");
-}
-C
-gcc -shared -fPIC -o profiler.so profiler.c || fail "no profiler"
+gcc -shared -fPIC -o profiler.so "$TESTS/e2e/commands/profiler.c" || fail "no profiler"
 CLSID=01234567-89ab-cdef-0123-456789abcdef
 export PROFILER_FILE=$T/profiled HOOK_FILE=$T/hooked
 
@@ -116,7 +70,7 @@ for version in 8 9 10; do
 done
 
 echo "a startup hook"
-done_by load -p "$pid" --startup-hook "$PUBLISHED/event_oracle-net10-portable/event_oracle.dll"
+done_by load -p "$pid" --startup-hook "$PUBLISHED/parked-net10/parked.dll"
 wait_for 20 test -s hooked || fail "the hook did not run"
 [ "$(cat hooked)" = "$pid" ] || fail "the hook ran elsewhere: $(cat hooked)"
 

@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -255,6 +256,62 @@ static void a_stopped_runtime_with_a_full_queue_costs_the_time_limit(void **stat
 	fake_stop(&fake);
 }
 
+static void a_readable_descriptor_cancels_commands(void **state)
+{
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	port_cancel_on(fds[0]);
+	assert_int_equal(port_of(ok, LONG_NS), 0);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	assert_int_equal(port_of(silent, LONG_NS), -ECANCELED);
+	port_cancel_on(-1);
+	assert_int_equal(port_of(ok, LONG_NS), 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* Connects as another user, or fails with the returned error. */
+static int connect_as(uid_t uid, const struct port *p)
+{
+	pid_t child = fork();
+	int fd, status;
+
+	if (!child)
+		_exit(setgid(uid) || setuid(uid)
+			      ? 99
+			      : -port_connect(p, clock_monotonic_ns() + LONG_NS, &fd, NULL));
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? -WEXITSTATUS(status)
+									: -99;
+}
+
+static void only_our_user_and_root_may_listen_at_a_path(void **state)
+{
+	struct fake_runtime fake = fake_start(ok);
+	struct port p = {.opener = o, .path = fake.path};
+	int fd = -1;
+
+	(void)state;
+	assert_int_equal(port_connect(&p, clock_monotonic_ns() + LONG_NS, &fd, &err), 0);
+	close(fd);
+	p.pid = getpid();
+	assert_int_equal(port_connect(&p, clock_monotonic_ns() + LONG_NS, &fd, &err), -EPERM);
+	p.pid = fake.pid;
+	assert_int_equal(port_connect(&p, clock_monotonic_ns() + LONG_NS, &fd, &err), 0);
+	close(fd);
+	if (!geteuid()) {
+		assert_int_equal(chmod(fake.path, 0600), 0);
+		assert_int_equal(connect_as(65534, &p), -EACCES);
+		assert_int_equal(chmod(fake.path, 0666), 0);
+		assert_int_equal(connect_as(65534, &p), -EPERM);
+	}
+	fake_stop(&fake);
+	assert_int_equal(port_connect(&p, clock_monotonic_ns() + LONG_NS, &fd, &err), -ENOENT);
+	p.path = "/proc/self/exe";
+	assert_int_equal(port_connect(&p, clock_monotonic_ns() + LONG_NS, &fd, &err), -ENOTSOCK);
+}
+
 static void another_process_behind_the_name_is_refused(void **state)
 {
 	struct fake_runtime fake = fake_start(ok);
@@ -474,6 +531,8 @@ int main(void)
 		cmocka_unit_test(errors_have_the_runtimes_own_text),
 		cmocka_unit_test(an_environment_follows_its_reply),
 		cmocka_unit_test(a_stopped_runtime_with_a_full_queue_costs_the_time_limit),
+		cmocka_unit_test(a_readable_descriptor_cancels_commands),
+		cmocka_unit_test(only_our_user_and_root_may_listen_at_a_path),
 		cmocka_unit_test(another_process_behind_the_name_is_refused),
 		cmocka_unit_test(an_invisible_listener_counts_as_another_process),
 		cmocka_unit_test(an_older_runtime_gets_its_own_commands),

@@ -1,4 +1,4 @@
-#include "profcpu/trace/port_report.h"
+#include "profcpu/port/report.h"
 
 #include "base/log.h"
 
@@ -12,6 +12,18 @@ void port_report(const struct port *p, const struct port_error *error)
 	port_error_text(error, text, sizeof(text));
 	if (p->path && error->code == -ENOENT)
 		log_error("%s: %s: no runtime listens there", p->path, strerror(ENOENT));
+	else if (p->path && error->code == -ECONNREFUSED)
+		log_error("%s: no process listens there any more", p->path);
+	else if (p->path && error->code == -ENAMETOOLONG)
+		log_error("%s: longer than the path of a socket can be, 107 bytes; use a symbolic "
+			  "link, or a path from the current directory",
+			  p->path);
+	else if (p->path && error->code == -ENOTSOCK)
+		log_error("%s: it is not a socket; give the one on which the runtime listens",
+			  p->path);
+	else if (p->path && (error->code == -EACCES || error->code == -EPERM))
+		log_error("%s: %s; run as the user whose process listens there, or as root",
+			  p->path, text);
 	else if (p->path)
 		log_error("%s: %s", p->path, text);
 	else if (!p->pid)

@@ -1,4 +1,4 @@
-#include "profcpu/trace/target.h"
+#include "profcpu/port/target.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/remedy.h"
 #include "container/proc.h"
-#include "profcpu/trace/port_report.h"
+#include "profcpu/port/report.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ static const char *target_temp(void)
 	return tmp && *tmp == '/' ? tmp : "/tmp";
 }
 
-static void target_name(struct trace_target *t, const char *argv0)
+static void target_name(struct port_target *t, const char *argv0)
 {
 	const char *slash = argv0 ? strrchr(argv0, '/') : NULL;
 	struct proc_status status;
@@ -46,14 +46,19 @@ static void target_name(struct trace_target *t, const char *argv0)
 		snprintf(t->name, sizeof(t->name), "trace");
 }
 
-static int target_listen(struct trace_target *t, const char *path, struct record_watch *watch)
+static int target_listen(struct port_target *t, const char *path, struct record_watch *watch)
 {
 	int r = port_server_new(path, &t->server);
 
 	if (r == -EADDRINUSE)
-		log_error("%s exists: give a path at which the socket can be created", path);
+		log_error("%s exists; remove it if no tool waits there, or give another path",
+			  path);
+	else if (r == -ENAMETOOLONG)
+		log_error("%s: longer than the path of a socket can be, 107 bytes", path);
 	else if (r)
-		log_error("cannot create the socket %s: %s", path, strerror(-r));
+		log_error("cannot create the socket %s: %s; give a path in a directory that "
+			  "you may write",
+			  path, strerror(-r));
 	if (r)
 		return r;
 	r = record_watch_fd(watch, port_server_fd(t->server));
@@ -63,7 +68,7 @@ static int target_listen(struct trace_target *t, const char *path, struct record
 }
 
 /* Starts the command; its runtime stops at its start and connects to us. */
-static int target_start(struct trace_target *t, const struct trace_options *options,
+static int target_start(struct port_target *t, const struct port_options *options,
 			struct record_watch *watch)
 {
 	AUTO_FREE char *base = realpath(target_temp(), NULL), *path = NULL, *value = NULL;
@@ -108,7 +113,7 @@ static int target_start(struct trace_target *t, const struct trace_options *opti
 }
 
 /* Waits for the first runtime that connects. */
-static int target_wait(struct trace_target *t, const struct trace_options *options,
+static int target_wait(struct port_target *t, const struct port_options *options,
 		       struct record_watch *watch, int *ret_signal)
 {
 	const uint64_t begin = clock_monotonic_ns();
@@ -142,7 +147,7 @@ static int target_wait(struct trace_target *t, const struct trace_options *optio
 					"the user who runs profcpu");
 			else
 				log_note("waiting for a runtime that starts with " TARGET_VARIABLE
-					 "=%s",
+					 "=%s and may write to this socket",
 					 options->socket);
 			noted = true;
 		}
@@ -158,13 +163,13 @@ static int target_wait(struct trace_target *t, const struct trace_options *optio
  * Finds out which process listens on the socket. The runtime sees a connection that ends at once.
  * Errors of port_connect, after one log_error line.
  */
-static int target_find_listener(struct trace_target *t)
+static int target_find_listener(struct port_target *t)
 {
 	AUTO_CLOSE int fd = -1;
 	struct port_error err;
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
-	int r = port_connect(&t->port, clock_monotonic_ns() + TRACE_LIMIT_NS, &fd, &err);
+	int r = port_connect(&t->port, clock_monotonic_ns() + PORT_TARGET_LIMIT_NS, &fd, &err);
 
 	if (r)
 		port_report(&t->port, &err);
@@ -173,8 +178,8 @@ static int target_find_listener(struct trace_target *t)
 	return r;
 }
 
-int trace_target_reach(struct trace_target *t, const struct trace_options *options,
-		       struct record_watch *watch, int *ret_signal)
+int port_target_reach(struct port_target *t, const struct port_options *options,
+		      struct record_watch *watch, int *ret_signal)
 {
 	int r = opener_new(&t->opener);
 
@@ -199,7 +204,7 @@ int trace_target_reach(struct trace_target *t, const struct trace_options *optio
 	return r;
 }
 
-int trace_target_resume(struct trace_target *t, uint64_t deadline_ns, struct port_error *err)
+int port_target_resume(struct port_target *t, uint64_t deadline_ns, struct port_error *err)
 {
 	if (!t->suspended)
 		return 0;
@@ -212,7 +217,7 @@ int trace_target_resume(struct trace_target *t, uint64_t deadline_ns, struct por
 }
 
 /* Closes the connections that have replied, or ended. */
-static void target_close_replied(struct trace_target *t, size_t keep)
+static void target_close_replied(struct port_target *t, size_t keep)
 {
 	for (size_t i = 0; i < t->resumed.len;) {
 		char byte;
@@ -228,7 +233,7 @@ static void target_close_replied(struct trace_target *t, size_t keep)
 	}
 }
 
-void trace_target_resume_others(struct trace_target *t)
+void port_target_resume_others(struct port_target *t)
 {
 	struct port_server_runtime runtime;
 
@@ -247,7 +252,7 @@ void trace_target_resume_others(struct trace_target *t)
 	}
 }
 
-int trace_target_give_up(struct trace_target *t, int error, int *signal)
+int port_target_give_up(struct port_target *t, int error, int *signal)
 {
 	const struct record_command *c = &t->command;
 	struct port_error err;
@@ -260,13 +265,13 @@ int trace_target_give_up(struct trace_target *t, int error, int *signal)
 		*signal = SIGTERM;
 	if (c->pid)
 		kill(c->pid, record_child_signal(*signal));
-	(void)trace_target_resume(t, clock_monotonic_ns() + NS_PER_S, &err);
+	(void)port_target_resume(t, clock_monotonic_ns() + NS_PER_S, &err);
 	return EXIT_FAILED;
 }
 
-int trace_target_end_command(struct trace_target *t, const struct trace_options *options,
-			     struct record_watch *watch, const struct trace_target_end *end,
-			     int status)
+int port_target_end_command(struct port_target *t, const struct port_options *options,
+			    struct record_watch *watch, const struct port_target_end *end,
+			    int status)
 {
 	struct record_command *c = &t->command;
 	bool noted = options->quiet || end->process || end->signal;
@@ -283,7 +288,7 @@ int trace_target_end_command(struct trace_target *t, const struct trace_options 
 			log_note("waiting for the end of %s, process %d; Ctrl-C ends it",
 				 options->argv[0], c->pid);
 		noted = true;
-		trace_target_resume_others(t);
+		port_target_resume_others(t);
 		if (record_watch_wait(watch, TARGET_END_WAIT_MS, &signal))
 			break;
 	}
@@ -294,7 +299,7 @@ int trace_target_end_command(struct trace_target *t, const struct trace_options 
 	return of_command && (status == EXIT_DONE || end->process) ? of_command : status;
 }
 
-void trace_target_release(struct trace_target *t)
+void port_target_release(struct port_target *t)
 {
 	record_child_release(&t->command);
 	target_close_replied(t, 0);

@@ -1,6 +1,6 @@
 /* Messages for failures of a diagnostic port. */
-#ifndef PROFCPU_TRACE_PORT_REPORT_H
-#define PROFCPU_TRACE_PORT_REPORT_H
+#ifndef PROFCPU_PORT_REPORT_H
+#define PROFCPU_PORT_REPORT_H
 
 #include "dotnet/eventpipe/port.h"
 
