@@ -34,6 +34,7 @@ enum collect_option {
 	COLLECT_MAX_OVERHEAD,
 	COLLECT_MAX_SIZE,
 	COLLECT_EVENTPIPE,
+	COLLECT_NO_CPU,
 	COLLECT_PROFILE, /* + enum managed_kind */
 };
 
@@ -67,6 +68,7 @@ static const struct option collect_longopts[] = {
 	{"max-overhead", required_argument, NULL, COLLECT_MAX_OVERHEAD},
 	{"max-size", required_argument, NULL, COLLECT_MAX_SIZE},
 	{"eventpipe", no_argument, NULL, COLLECT_EVENTPIPE},
+	{"no-cpu", no_argument, NULL, COLLECT_NO_CPU},
 	{"alloc", no_argument, NULL, COLLECT_PROFILE + MANAGED_ALLOC},
 	{"exceptions", no_argument, NULL, COLLECT_PROFILE + MANAGED_EXCEPTIONS},
 	{"contention", no_argument, NULL, COLLECT_PROFILE + MANAGED_CONTENTION},
@@ -237,6 +239,9 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 	case COLLECT_EVENTPIPE:
 		a->eventpipe = true;
 		return 0;
+	case COLLECT_NO_CPU:
+		a->record.no_cpu = true;
+		return 0;
 	case COLLECT_PROFILE + MANAGED_ALLOC... COLLECT_PROFILE + MANAGED_CAUSES:
 		a->profiles |= 1u << (c - COLLECT_PROFILE);
 		return 0;
@@ -277,6 +282,29 @@ static int collect_parse_command(int argc, char **argv, struct collect_arguments
 	}
 	if (optind < argc)
 		a->record.argv = argv + optind;
+	return 0;
+}
+
+/* -EINVAL, logged: --no-cpu leaves nothing to record, or an option is for samples of CPUs. */
+static int collect_check_no_cpu(const struct collect_arguments *a)
+{
+	const char *of_samples = a->events.len       ? "-e"
+				 : a->record.freq_hz ? "-F"
+				 : a->record.period  ? "-c"
+						     : NULL;
+
+	if (!a->record.no_cpu)
+		return 0;
+	if (!a->profiles && !a->record.off_cpu) {
+		log_error("--no-cpu leaves nothing to record; add --alloc, --exceptions, "
+			  "--contention, --gc, --jit, --eventpipe or --off-cpu");
+		return -EINVAL;
+	}
+	if (of_samples) {
+		log_error("%s is for CPU samples, and --no-cpu takes none; give one of them",
+			  of_samples);
+		return -EINVAL;
+	}
 	return 0;
 }
 
@@ -336,7 +364,9 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 		log_error("--off-cpu needs --call-graph full, because each wait has a stack");
 		return -EINVAL;
 	}
-	if (!a->record.freq_hz && !a->record.period)
+	if (collect_check_no_cpu(a))
+		return -EINVAL;
+	if (!a->record.freq_hz && !a->record.period && !a->record.no_cpu)
 		a->record.freq_hz = COLLECT_HZ;
 	/* Without a duration, record a command to its end. */
 	if (!a->has_duration && !a->record.argv)
@@ -457,6 +487,8 @@ const struct command command_collect = {
 		"                          causes.svg, causes.folded and a part of the report:\n"
 		"                          lock and its owner, GC, pool starvation, sync over\n"
 		"                          async, JIT, network, disk, timer, ...\n"
+		"      --no-cpu            take no CPU samples; with one of these options, or\n"
+		"                          with --off-cpu. There is no flamegraph.svg then\n"
 		"\n"
 		"outputs:\n"
 		"  -o, --output DIR        write to DIR; its parent must exist. A recording in\n"

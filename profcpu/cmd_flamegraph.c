@@ -365,10 +365,11 @@ static int flamegraph_from_profile(struct flamegraph_arguments *a, struct post_s
 	a->load.trace_event = a->event;
 	int r = post_load_source(source, name, &a->load, profile, &result);
 
+	if (!r && !a->event)
+		r = post_load_need_cpu(name, &result);
 	if (r)
 		return r;
 	post_load_report_lines(&a->load, name, &result);
-	/* Use the title of the recording's own picture. */
 	if (!a->svg.title)
 		a->svg.title = post_open_title(source);
 	r = flamegraph_find_event(profile, name, a->event, &a->tree.event);

@@ -232,6 +232,8 @@ static int fold_report(const struct fold_arguments *a, const struct profile *pro
 		log_warn("%s: only off-CPU samples, so the output has no stacks; give "
 			 "--event-filter=%s",
 			 name, stats->other_event);
+	else if (!stats->samples && input->data.no_cpu)
+		log_warn("%s: " POST_NO_CPU, name);
 	else if (!stats->samples)
 		log_warn("%s has no samples, so the output has no stacks", name);
 	else if (stats->other_event && (!wanted || !*wanted))
@@ -280,7 +282,7 @@ static int fold_write(struct fold_arguments *a, struct profile *profile,
 {
 	struct collapse_stats stats = {0};
 	struct outfile file;
-	int r = post_outfile_open(a->out, &file);
+	int r = post_outfile_open(a->out, REPLACE_PUBLIC, &file);
 
 	if (input->kind == INPUT_TEXT && input->text.first_event != PROFILE_NONE)
 		a->collapse.default_event = profile_text_of(profile, input->text.first_event, NULL);

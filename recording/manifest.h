@@ -77,6 +77,7 @@ bool recording_is_derived(const char *name);
 
 /* The recorder was killed, and the recording was repaired later. */
 #define RECORDING_KILLED "killed"
+#define RECORDING_NO_EVENT "none"        /* no CPU samples were taken */
 #define RECORDING_RINGS_FREE "unlimited" /* the recorder had CAP_IPC_LOCK */
 
 /* Bytes of a text of the manifest; a longer one is cut when it is read (base/printable.h). */
@@ -88,7 +89,7 @@ struct recording_manifest {
 	char *tool; /* "profcpu 0.1.0" */
 	char *host, *os_release, *arch;
 	char *target; /* the target in words; program names without arguments */
-	char *event;  /* "cpu-clock" */
+	char *event;  /* "cpu-clock"; RECORDING_NO_EVENT */
 	/*
 	 * Description of missing data, after a write error or from a damaged archive; NULL or "":
 	 * none.

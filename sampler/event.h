@@ -39,6 +39,9 @@ int sampler_event_parse(const struct sampler_roots *roots, const char *text,
 /* The event for machines whose hardware events cannot be opened: cpu-clock. */
 struct sampler_event sampler_event_fallback(void);
 
+/* No samples, but records of names, maps and forks. Needs no right to record the kernel. */
+struct sampler_event sampler_event_none(void);
+
 /*
  * The default events: hardware cycles if sysfs shows a CPU PMU, else cpu-clock. CPUs of two kinds
  * get one event per kind. Events have the highest precision; opening lowers it if needed. *ret_n is

@@ -75,6 +75,15 @@ struct sampler_event sampler_event_fallback(void)
 		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK};
 }
 
+struct sampler_event sampler_event_none(void)
+{
+	return (struct sampler_event){.name = "dummy:u",
+				      .type = PERF_TYPE_SOFTWARE,
+				      .config = PERF_COUNT_SW_DUMMY,
+				      .exclude_kernel = true,
+				      .exclude_hv = true};
+}
+
 void sampler_event_default(const struct sampler_roots *roots, struct sampler_event *ret_events,
 			   size_t *ret_n, const char **why)
 {

@@ -4,6 +4,7 @@
 #include "base/json_writer.h"
 #include "profcpu/managed/framework.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define REPORT_OWN_ROWS 12  /* methods by their own time */
@@ -69,9 +70,14 @@ static void put_row(const struct compare_methods *m, const struct profile *profi
 {
 	struct compare_shares s = compare_shares(m, parts);
 	uint64_t claims = compare_claims(parts);
+	char cpu[32] = "-", bias[32] = "-";
 
-	outbuf_printf(out, "  %7.2f %9.2f %9.2f %+8.2f %8.1f %8.1f %8.1f  ", 100 * s.cpu,
-		      100 * s.claimed, 100 * s.claimed_running, 100 * (s.claimed - s.cpu),
+	if (m->all[COMPARE_ON_CPU]) {
+		snprintf(cpu, sizeof(cpu), "%.2f", 100 * s.cpu);
+		snprintf(bias, sizeof(bias), "%+.2f", 100 * (s.claimed - s.cpu));
+	}
+	outbuf_printf(out, "  %7s %9.2f %9.2f %8s %8.1f %8.1f %8.1f  ", cpu, 100 * s.claimed,
+		      100 * s.claimed_running, bias,
 		      percent(parts[COMPARE_CLAIMS + TIMELINE_RUNNING], claims),
 		      percent(parts[COMPARE_CLAIMS + TIMELINE_RUNNABLE], claims),
 		      percent(parts[COMPARE_CLAIMS + TIMELINE_BLOCKED], claims));
@@ -192,10 +198,12 @@ static void json_parts(struct json_writer *w, const char *key, const struct comp
 	struct compare_shares s = compare_shares(m, parts);
 	struct json_writer o = json_put_object(w, key);
 
-	json_put_f64(&o, "cpu_share", s.cpu, 6);
+	if (m->all[COMPARE_ON_CPU])
+		json_put_f64(&o, "cpu_share", s.cpu, 6);
 	json_put_f64(&o, "eventpipe_share", s.claimed, 6);
 	json_put_f64(&o, "eventpipe_running_share", s.claimed_running, 6);
-	json_put_f64(&o, "bias", s.claimed - s.cpu, 6);
+	if (m->all[COMPARE_ON_CPU])
+		json_put_f64(&o, "bias", s.claimed - s.cpu, 6);
 	json_put_u64(&o, "running_ns", parts[COMPARE_ON_CPU]);
 	json_put_u64(&o, "waiting_for_cpu_ns", parts[COMPARE_RUNNABLE]);
 	json_put_u64(&o, "blocked_ns", parts[COMPARE_BLOCKED]);

@@ -275,6 +275,20 @@ static int import_sample(struct import *in, struct perfdata_record *record)
 	return post_import_defer(in, &deferred);
 }
 
+/* Whether no event can have samples of CPUs: sampler_event_none, and waits beside it. */
+static bool import_has_no_cpu(const struct perfdata *data)
+{
+	size_t n;
+	const struct perfdata_event *events = perfdata_events(data, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (!perfdata_offcpu_kind(&events[i].attr) &&
+		    (events[i].attr.type != PERF_TYPE_SOFTWARE ||
+		     events[i].attr.config != PERF_COUNT_SW_DUMMY))
+			return false;
+	return n > 0;
+}
+
 /* Losses of the rings of switches are not lost samples. */
 static void import_lost(struct import *in, const struct perfdata_record *record)
 {
@@ -493,6 +507,8 @@ int post_import_perfdata(int fd, const struct import_options *options, struct pr
 				    perfdata_info(in.data)->clockid == CLOCK_MONOTONIC;
 	if (!r)
 		symbols.by_profcpu = import_is_ours(perfdata_info(in.data)->perf_version);
+	if (!r)
+		result.no_cpu = symbols.by_profcpu && import_has_no_cpu(in.data);
 	if (!r)
 		in.perf_tid_width = import_tid_width(perfdata_info(in.data)->perf_version);
 	if (!r)

@@ -52,6 +52,7 @@ struct import_options {
 struct import_result {
 	struct perfdata_stats data;
 	uint64_t events_with_samples; /* events of the file that have samples */
+	bool no_cpu;                  /* collect --no-cpu: no event can have samples of CPUs */
 	/* Reading ended early at `error`; all records before it are in the profile. */
 	bool damaged;
 	struct parse_error error;

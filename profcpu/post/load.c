@@ -554,6 +554,14 @@ void post_load_report_event(const struct profile *profile, const char *name, con
 	outbuf_close(&events);
 }
 
+int post_load_need_cpu(const char *name, const struct post_result *result)
+{
+	if (!result->data.no_cpu)
+		return 0;
+	log_error("%s: " POST_NO_CPU, name);
+	return -ENODATA;
+}
+
 int post_load(const char *path, const struct post_options *options, struct profile *profile,
 	      struct post_result *ret_result)
 {

@@ -92,6 +92,10 @@ int post_load_source(struct post_source *source, const char *name,
  */
 void post_load_report_event(const struct profile *profile, const char *name, const char *wanted);
 
+#define POST_NO_CPU "no CPU samples were taken (--no-cpu); take one of its files *.folded"
+/* -ENODATA, logged: an input without CPU samples, by collect --no-cpu. Else 0. */
+int post_load_need_cpu(const char *name, const struct post_result *result);
+
 /* Warns if names differ from those of the target. */
 void post_load_report_texts(const char *name, struct profile_text_changes changes);
 

@@ -419,7 +419,8 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 {
 	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE,
 	     wakeups = profile_wakeup_event(profile) != PROFILE_NONE;
-	bool compares = options->compare != NULL;
+	bool compares = options->compare != NULL, on_cpu = !options->result->data.no_cpu;
+	bool differs = compares && options->methods->all[COMPARE_ON_CPU];
 	bool wall = waits && options->wall, text = !input_is_recording(options->result->kind);
 #define OUTPUTS_KIND(k)                                                                 \
 	{RECORDING_##k##_SVG,                                                           \
@@ -435,8 +436,8 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 	}
 	/* The largest comes last, in case the disk gets full. */
 	struct outputs_file files[OUTPUTS_MAX + 1] = {
-		{RECORDING_SVG, REPLACE_PUBLIC, outputs_svg, .wanted = true},
-		{RECORDING_FOLDED, REPLACE_PUBLIC, outputs_folded, .wanted = true},
+		{RECORDING_SVG, REPLACE_PUBLIC, outputs_svg, .wanted = on_cpu},
+		{RECORDING_FOLDED, REPLACE_PUBLIC, outputs_folded, .wanted = on_cpu},
 		{RECORDING_OFFCPU_SVG, REPLACE_PUBLIC, outputs_off_cpu_svg, .wanted = waits,
 		 .stays = text},
 		{RECORDING_OFFCPU_FOLDED, REPLACE_PUBLIC, outputs_off_cpu_folded, .wanted = waits,
@@ -455,7 +456,7 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 		 .stays = text},
 		{RECORDING_COMPARE_SVG, REPLACE_PUBLIC, outputs_compare_svg, .wanted = compares,
 		 .stays = text},
-		{RECORDING_COMPARE_DIFF, REPLACE_PUBLIC, outputs_compare_diff, .wanted = compares,
+		{RECORDING_COMPARE_DIFF, REPLACE_PUBLIC, outputs_compare_diff, .wanted = differs,
 		 .stays = text},
 		OUTPUTS_KIND(ALLOC),
 		OUTPUTS_KIND(EXCEPTIONS),
@@ -464,8 +465,8 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 		OUTPUTS_KIND(JIT),
 		OUTPUTS_KIND(CAUSES),
 		{RECORDING_REPORT, REPLACE_PRIVATE, outputs_report, .wanted = true},
-		{RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script, .wanted = options->script,
-		 .stays = true},
+		{RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script,
+		 .wanted = options->script && on_cpu, .stays = on_cpu},
 		{RECORDING_ARCHIVE, REPLACE_PRIVATE, NULL, .wanted = options->archive,
 		 .stays = true},
 	};

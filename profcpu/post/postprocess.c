@@ -281,7 +281,7 @@ static void postprocess_settle(struct post_source *source, struct profile *profi
 {
 	const struct post_result *result = outputs->result;
 
-	if (!profile_nsamples(profile) && !options->none_expected)
+	if (!profile_nsamples(profile) && !options->none_expected && !result->data.no_cpu)
 		log_warn("%s: no samples%s", outputs->dir,
 			 result->damaged ? " in the readable part of the recording"
 					 : "; record longer, raise -F, use --off-cpu if the target "

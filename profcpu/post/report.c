@@ -390,10 +390,14 @@ int post_report_write(struct profile *profile, const struct post_result *input,
 
 	if (n < 0)
 		return n;
-	outbuf_printf(out, "samples   %llu",
-		      (unsigned long long)(profile_nsamples(profile) - waits->samples -
-					   input->data.wakeups.samples));
-	if (input_is_recording(input->kind))
+	if (input->data.no_cpu)
+		outbuf_printf(out, "samples   none on CPUs were taken (--no-cpu)%s",
+			      input->damaged ? "; the recording is incomplete" : "");
+	else
+		outbuf_printf(out, "samples   %llu",
+			      (unsigned long long)(profile_nsamples(profile) - waits->samples -
+						   input->data.wakeups.samples));
+	if (input_is_recording(input->kind) && !input->data.no_cpu)
 		report_losses(input, out);
 	outbuf_char(out, '\n');
 	if (waits->samples)

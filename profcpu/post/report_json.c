@@ -263,6 +263,7 @@ int post_report_json_write(const struct profile *profile, const struct post_resu
 	json_put_u64(&top, "format", REPORT_JSON_FORMAT);
 	json_put_u64(&top, "samples",
 		     profile_nsamples(profile) - waits->samples - input->data.wakeups.samples);
+	json_put_bool(&top, "no_cpu", input->data.no_cpu);
 	json_put_u64(&top, "escaped_names", texts.escaped);
 	json_put_u64(&top, "cut_names", texts.cut);
 	if (waits->samples) {

@@ -38,6 +38,7 @@ struct record_options {
 	char *const *argv;
 	const char *const *events; /* perf's names; NULL: sampler_event_default */
 	size_t nevents;
+	bool no_cpu;      /* takes no samples: no events, frequency or period */
 	uint32_t freq_hz; /* 0 with period 0: 99 */
 	uint64_t period;
 	uint64_t duration_ns; /* 0: until a signal or the end of the targets */

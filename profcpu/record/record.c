@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,18 +123,18 @@ static void show_progress(struct record *rec, uint64_t now)
 {
 	const struct sampler_stats *s = sampler_stats(rec->sampler);
 	uint64_t passed = now - rec->result->start_monotonic_ns, whole = rec->options->duration_ns;
+	uint64_t left_s = whole > passed ? (whole - passed + NS_PER_S - 1) / NS_PER_S : 0;
+	char samples[80] = "";
 
+	if (!rec->options->no_cpu)
+		snprintf(samples, sizeof(samples), ", %llu samples, %llu lost",
+			 (unsigned long long)s->samples, (unsigned long long)lost(s));
 	if (whole)
-		progress_show(&rec->progress, "recording: %llu s left, %llu samples, %llu lost",
-			      (unsigned long long)(whole > passed ? (whole - passed + NS_PER_S -
-								     1) / NS_PER_S
-								  : 0),
-			      (unsigned long long)s->samples, (unsigned long long)lost(s));
+		progress_show(&rec->progress, "recording: %llu s left%s",
+			      (unsigned long long)left_s, samples);
 	else
-		progress_show(&rec->progress,
-			      "recording: %llu s, %llu samples, %llu lost; Ctrl-C ends it",
-			      (unsigned long long)(passed / NS_PER_S),
-			      (unsigned long long)s->samples, (unsigned long long)lost(s));
+		progress_show(&rec->progress, "recording: %llu s%s; Ctrl-C ends it",
+			      (unsigned long long)(passed / NS_PER_S), samples);
 }
 
 /* Milliseconds until the next drain. */

@@ -28,6 +28,12 @@
 #define BEGIN_DESCRIPTORS 16 /* for files of the recording, signals and timers */
 #define RECORD_TOOL "profcpu " PROFCPU_VERSION
 
+/* Samples a second; 0: by period, or none. */
+static uint32_t freq_hz(const struct record_options *o)
+{
+	return o->period || o->no_cpu ? 0 : o->freq_hz ? o->freq_hz : RECORD_FREQ_HZ;
+}
+
 int record_write_manifest(struct record *rec)
 {
 	int r = recording_manifest_write(rec->options->dir_fd, &rec->manifest);
@@ -47,6 +53,10 @@ static int parse_events(struct record *rec)
 	struct sampler_problem problem;
 	const char *why = "";
 
+	if (o->no_cpu) {
+		rec->events[rec->nevents++] = sampler_event_none();
+		return 0;
+	}
 	if (!o->nevents) {
 		sampler_event_default(&o->roots, rec->events, &rec->nevents, &why);
 		snprintf(rec->result->event_why, sizeof(rec->result->event_why), "%s", why);
@@ -100,10 +110,8 @@ static int begin_manifest(struct record *rec)
 	int r = recording_manifest_begin(m, RECORD_TOOL);
 
 	m->target = target_text(rec->options);
-	m->event = strdup(rec->result->event);
-	m->freq_hz = rec->options->period    ? 0
-		     : rec->options->freq_hz ? rec->options->freq_hz
-					     : RECORD_FREQ_HZ;
+	m->event = strdup(rec->options->no_cpu ? RECORDING_NO_EVENT : rec->result->event);
+	m->freq_hz = freq_hz(rec->options);
 	m->start_realtime_ns = rec->result->start_realtime_ns;
 	m->start_monotonic_ns = rec->result->start_monotonic_ns;
 	m->unwound = rec->options->stack_bytes > 0;
@@ -129,10 +137,8 @@ static int open_sampler(struct record *rec)
 		.command = o->npids || o->system_wide ? 0 : rec->command.pid,
 		.events = rec->events,
 		.nevents = rec->nevents,
-		.events_chosen = !o->nevents,
-		.freq_hz = o->period    ? 0
-			   : o->freq_hz ? o->freq_hz
-					: RECORD_FREQ_HZ,
+		.events_chosen = !o->nevents && !o->no_cpu,
+		.freq_hz = freq_hz(o),
 		.period = o->period,
 		.no_kernel_stacks = o->no_kernel_stacks,
 		.no_user_stacks = o->no_user_stacks,
