@@ -91,6 +91,7 @@ static int compare_main(int argc, char **argv)
 			.eventpipe = true,
 			.record = {.stack_bytes = ARCH_CAN_RECORD ? COLLECT_STACK_BYTES : 0,
 				   .off_cpu = true,
+				   .wakers_unused = true,
 				   .freq_hz = COMPARE_HZ,
 				   /* All switches: each sample needs the state of its thread. */
 				   .max_overhead = 1}}};

@@ -257,7 +257,7 @@ static bool postprocess_waits_are_whole(const struct post_source *source, const 
 
 /* Notes outputs of --off-cpu that are not made, and why. */
 static void postprocess_note_waits(const struct post_source *source, const char *dir,
-				   struct profile *profile)
+				   struct profile *profile, bool compares)
 {
 	if (!source->has_offcpu)
 		return;
@@ -266,7 +266,7 @@ static void postprocess_note_waits(const struct post_source *source, const char 
 			"%s: no offcpu.*, wall.* and wakeup.*, because no wait above --off-cpu-min "
 			"was recorded",
 			dir);
-	else if (profile_wakeup_event(profile) == PROFILE_NONE)
+	else if (profile_wakeup_event(profile) == PROFILE_NONE && !compares)
 		log_note("%s: no wakeup.*, because no waker is known", dir);
 	if (profile_off_cpu_event(profile) != PROFILE_NONE && !source->offcpu.file.ended)
 		log_note("%s: no wall.*, because the recorder did not reach the end, where it "
@@ -290,7 +290,7 @@ static void postprocess_settle(struct post_source *source, struct profile *profi
 		postprocess_repair(source, outputs->dir, profile, options->quiet);
 	if (outputs->in_place)
 		postprocess_manifest(source, outputs->dir, result, options->load.offline);
-	postprocess_note_waits(source, outputs->dir, profile);
+	postprocess_note_waits(source, outputs->dir, profile, options->compares);
 }
 
 /* Writes the outputs and the report, which share their sums. idle: of the profile. */
@@ -305,6 +305,8 @@ static int postprocess_outputs(struct post_source *source, struct profile *profi
 	struct compare_methods methods = {0};
 	struct report_waits waits = {0};
 	int r = idle ? report_waits_sum(profile, idle, &waits) : 0;
+
+	waits.compared = compare || options->compares;
 	bool in_place = postprocess_in_place(source, dir->fd),
 	     whole = postprocess_waits_are_whole(source, dir->path, result);
 	struct outputs_options outputs = {

@@ -192,14 +192,14 @@ static void write_parts(const struct report_waits *w, const struct import_result
 	outbuf_char(out, '\n');
 }
 
-static void write_trust(const struct import_result *data, uint64_t all_ns, bool rings_free,
-			struct outbuf *out)
+static void write_trust(const struct import_result *data, const struct report_waits *waits,
+			bool rings_free, struct outbuf *out)
 {
 	const struct wakeups_summary *w = &data->wakeups;
 	char share[REPORT_SHARE_BYTES];
 
 	if (data->off_estimated_ns) {
-		report_text_share(data->off_estimated_ns, all_ns, share);
+		report_text_share(data->off_estimated_ns, waits->ns, share);
 		outbuf_printf(out,
 			      "          the split of %.*f s (%s) among stacks is an estimate; the "
 			      "sums per thread are exact\n",
@@ -221,10 +221,10 @@ static void write_trust(const struct import_result *data, uint64_t all_ns, bool 
 			      RECORDING_WAKEUP_FOLDED);
 	/* More recorded switches would be lost too. */
 	if (data->lost_switches)
-		outbuf_printf(out,
-			      "          %llu switches and wakeups lost; use a lower "
-			      "--max-overhead%s\n",
+		outbuf_printf(out, "          %llu switches and wakeups lost; %s%s\n",
 			      (unsigned long long)data->lost_switches,
+			      waits->compared ? "record while fewer threads switch"
+					      : "use a lower --max-overhead",
 			      report_text_larger_rings(rings_free));
 	else if (data->off_estimated_ns)
 		outbuf_str(out,
@@ -237,7 +237,7 @@ void report_waits_write(const struct profile *profile, const struct report_waits
 	char share[REPORT_SHARE_BYTES];
 
 	write_parts(waits, &input->data, out);
-	write_trust(&input->data, waits->ns, input->rings_free, out);
+	write_trust(&input->data, waits, input->rings_free, out);
 	for (size_t i = 0; i < waits->ntop; i++) {
 		const struct report_wait *w = &waits->top[i];
 

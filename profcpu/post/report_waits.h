@@ -22,6 +22,7 @@ struct report_waits {
 	uint64_t ns, idle_ns, blocked_ns, runnable_ns;
 	struct report_wait top[REPORT_WAITS]; /* of the blocked part, longest first */
 	size_t ntop;
+	bool compared; /* beside samples of a runtime, which need all switches; of the caller */
 };
 
 /* Sums the waits of a profile. idle: of idle_new. 0, -ENOMEM. */

@@ -59,6 +59,7 @@ struct record_options {
 	enum keep_stacks keep_stacks;
 	bool off_cpu;            /* also records waits; needs stack_bytes */
 	uint64_t off_cpu_min_ns; /* shorter waits are only counted */
+	bool wakers_unused;      /* no warning if off_cpu cannot record wakers */
 	/* Limit for off_cpu, recorder and target together: 0.05 for 5 percent; 0:
 	 * RECORD_MAX_OVERHEAD; 1 and more: no limit. */
 	double max_overhead;

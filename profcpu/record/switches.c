@@ -35,7 +35,7 @@ int record_switches_open(struct record_switches *s, const struct record_options 
 		options.stack_bytes = RECORD_SWITCHES_STACK_BYTES;
 	int r = o->off_cpu ? switch_rings_open(&options, &s->rings, problem) : 0;
 
-	if (!r && s->rings && *switch_rings_no_wakings(s->rings))
+	if (!r && s->rings && !o->wakers_unused && *switch_rings_no_wakings(s->rings))
 		log_warn("off-CPU: wakers are not recorded: %s", switch_rings_no_wakings(s->rings));
 	return r;
 }
