@@ -424,7 +424,7 @@ struct flamegraph_content {
 static int flamegraph_make(struct flamegraph_content *c, const char *path)
 {
 	struct outfile file;
-	int r = post_outfile_open(path, &file);
+	int r = post_outfile_open(path, REPLACE_PUBLIC, &file);
 
 	if (r)
 		return r;

@@ -82,7 +82,7 @@ static int stacks_write(const struct stacks_arguments *a, struct snapshot *s)
 {
 	struct stacks_groups groups = {0};
 	struct outfile file;
-	int r = post_outfile_open(a->out, &file);
+	int r = post_outfile_open(a->out, REPLACE_PRIVATE, &file);
 
 	if (!r) {
 		struct outbuf out = outbuf_to(file.fd);

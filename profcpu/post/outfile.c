@@ -102,8 +102,10 @@ static int outfile_open_there(struct outfile *f, const struct outfile_place *p, 
 	return f->fd < 0 ? -errno : 0;
 }
 
-static int outfile_open_place(struct outfile *f, struct outfile_place *p, const struct stat *st)
+static int outfile_open_place(struct outfile *f, struct outfile_place *p, const struct stat *st,
+			      mode_t mode)
 {
+	mode_t kept = st->st_mode & (mode == REPLACE_PRIVATE ? 0700 : 0777);
 	bool plain = S_ISREG(st->st_mode);
 
 	if (S_ISLNK(st->st_mode) && outfile_in_proc(p->dir_fd))
@@ -112,13 +114,13 @@ static int outfile_open_place(struct outfile *f, struct outfile_place *p, const 
 		return outfile_open_there(f, p, O_NOFOLLOW);
 	f->dir_fd = TAKE_FD(p->dir_fd);
 	replace_remove_stale(f->dir_fd, &p->name, 1);
-	int r = replace_open(&f->replace, f->dir_fd, p->name, REPLACE_PUBLIC);
+	int r = replace_open(&f->replace, f->dir_fd, p->name, mode);
 
 	if (!r) {
 		f->replaces = true;
 		f->fd = f->replace.fd;
 		/* Keep the mode of the replaced file, which may be private. */
-		if (plain && st->st_uid == geteuid() && fchmod(f->fd, st->st_mode & 0777))
+		if (plain && st->st_uid == geteuid() && fchmod(f->fd, kept))
 			r = -errno;
 		return r;
 	}
@@ -143,7 +145,7 @@ void post_outfile_failed(const char *path, const char *what, int error)
 		log_error("cannot write %s: %s%s", path, strerror(-error), remedy_for(error));
 }
 
-int post_outfile_open(const char *path, struct outfile *ret_file)
+int post_outfile_open(const char *path, mode_t mode, struct outfile *ret_file)
 {
 	struct outfile f = {.fd = STDOUT_FILENO, .dir_fd = -1};
 	struct outfile_place place = {.dir_fd = -1};
@@ -157,7 +159,7 @@ int post_outfile_open(const char *path, struct outfile *ret_file)
 		f.fd = -1;
 		r = outfile_resolve(&place, &st);
 		if (!r)
-			r = outfile_open_place(&f, &place, &st);
+			r = outfile_open_place(&f, &place, &st, mode);
 		cleanup_close(&place.dir_fd);
 	}
 	if (r)

@@ -20,8 +20,11 @@ struct outfile {
 	struct replace replace;
 };
 
-/* Opens path; NULL and "-" mean stdout. 0 (post_outfile_close ends it) or -errno. */
-int post_outfile_open(const char *path, struct outfile *ret_file);
+/*
+ * Opens path; NULL and "-" mean stdout. mode: of base/replace.h. A replaced file of our user keeps
+ * its mode; a private one only its owner's part. 0 (post_outfile_close ends it) or -errno.
+ */
+int post_outfile_open(const char *path, mode_t mode, struct outfile *ret_file);
 
 /* Reports by log_error that path cannot be written. what ("the picture") is printed for stdout. */
 void post_outfile_failed(const char *path, const char *what, int error);

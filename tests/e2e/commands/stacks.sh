@@ -46,7 +46,12 @@ if [ "$(id -u)" = 0 ]; then
 fi
 stacks raw --raw-names -p "$PARKED"
 grep -q '^    .*\[parked\] Places::Sleeps()' raw || fail "no raw names: $(grep Sleeps raw)"
+umask 022
 stacks out -o "$T/file" -p "$PARKED"
+[ "$(stat -c %a file)" = 600 ] || fail "others may read file: $(stat -c %a file)"
+chmod 644 file
+stacks out -o "$T/file" -p "$PARKED"
+[ "$(stat -c %a file)" = 600 ] || fail "others may read the file over an older one: $(stat -c %a file)"
 [ ! -s out ] && grep -q 'Places.Sleeps()' file || fail "-o does not write the file"
 
 echo "the process is not stopped"
