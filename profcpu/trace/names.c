@@ -2,7 +2,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/hashmap.h"
 #include "base/intern.h"
 #include "base/path.h"
@@ -11,6 +10,7 @@
 #include "dotnet/coreclr/runtime.h"
 #include "dotnet/eventpipe/method_events.h"
 #include "dotnet/eventpipe/session.h"
+#include "profcpu/trace/stack_addresses.h"
 #include "symbols/live_images.h"
 
 #include <errno.h>
@@ -19,9 +19,6 @@
 
 #define NAMES_STEP_NS (250 * NS_PER_MS)
 #define NAMES_STEP_PART 50 /* of the time goes to steps, at most */
-/* Stacks and addresses that make a step due early. */
-#define NAMES_STACKS_MAX ((size_t)1 << 18)
-#define NAMES_ADDRESSES_DUE (TRACE_NAMES_ADDRESSES_MAX / 4)
 #define NAMES_LISTED_MAX ((size_t)1 << 20)
 #define NAMES_FLAGS_PRECOMPILED 0x100 /* as the runtime sets them: the tier "optimized" */
 #define NAMES_TOKEN 0x06000000
@@ -44,12 +41,9 @@ struct trace_names {
 	struct live_images *images;
 	uint32_t step; /* number of the present step, from 1 */
 	uint64_t next_ns;
-	/* Since the last step. */
-	struct hashmap stacks; /* hashes */
-	struct hashmap seen;   /* addresses */
-	VEC(uint64_t) fresh;   /* the same */
-	VEC(uint64_t) retry;   /* fresh ones of the last step without a name */
-	struct hashmap listed; /* starts of methods that the stream names itself -> index */
+	struct stack_addresses taken; /* since the last step */
+	VEC(uint64_t) retry;          /* fresh ones of the last step without a name */
+	struct hashmap listed;        /* starts of methods that the stream names itself -> index */
 	VEC(struct range) listed_ranges;
 	VEC(struct names_body) bodies;
 	struct hashmap body_at; /* start -> index of the latest body */
@@ -86,9 +80,7 @@ void trace_names_free(struct trace_names *n)
 		return;
 	clr_jit_code_free(n->jit);
 	live_images_free(n->images);
-	hashmap_free(&n->stacks);
-	hashmap_free(&n->seen);
-	vec_free(&n->fresh);
+	stack_addresses_free(&n->taken);
 	vec_free(&n->retry);
 	hashmap_free(&n->listed);
 	vec_free(&n->listed_ranges);
@@ -98,15 +90,6 @@ void trace_names_free(struct trace_names *n)
 	hashmap_free(&n->method_at);
 	intern_free(&n->paths);
 	free(n);
-}
-
-/* Whether a key is new in a map. */
-static bool names_is_new(struct hashmap *map, uint64_t key)
-{
-	uint32_t *value;
-	int is_new = 0;
-
-	return !hashmap_entry(map, key, 0, &value, &is_new) && is_new;
 }
 
 /* Notes the code that an event names. */
@@ -136,29 +119,14 @@ static void names_take_listed(struct trace_names *n, const struct nettrace_event
 void trace_names_take(struct trace_names *n, const struct nettrace_event *event,
 		      uint32_t pointer_bytes)
 {
-	uint64_t addr = 0;
-
 	names_take_listed(n, event);
-	if (!event->stack || n->stacks.len >= NAMES_STACKS_MAX ||
-	    !names_is_new(&n->stacks, hash_bytes(event->stack, event->stack_bytes)))
-		return;
-	for (size_t at = 0; at + pointer_bytes <= event->stack_bytes; at += pointer_bytes) {
-		memcpy(&addr, event->stack + at, pointer_bytes);
-		/* A return address may be behind its method. */
-		addr -= at != 0;
-		if (hashmap_get(&n->seen, addr))
-			continue;
-		if (n->fresh.len >= TRACE_NAMES_ADDRESSES_MAX || vec_push(&n->fresh, addr))
-			n->stats.left_out++;
-		else
-			(void)names_is_new(&n->seen, addr);
-	}
+	if (event->stack)
+		stack_addresses_take(&n->taken, event->stack, event->stack_bytes, pointer_bytes);
 }
 
 bool trace_names_is_due(const struct trace_names *n)
 {
-	return n->stacks.len >= NAMES_STACKS_MAX || n->fresh.len >= NAMES_ADDRESSES_DUE ||
-	       clock_monotonic_ns() >= n->next_ns;
+	return stack_addresses_are_many(&n->taken) || clock_monotonic_ns() >= n->next_ns;
 }
 
 static int names_take_body(void *ctx, const struct clr_jit_code_body *code)
@@ -229,12 +197,12 @@ static int names_order(const void *a, const void *b)
 /* The first fresh address from addr on. */
 static size_t names_find_fresh(const struct trace_names *n, uint64_t addr)
 {
-	size_t low = 0, high = n->fresh.len;
+	size_t low = 0, high = n->taken.fresh.len;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (n->fresh.v[middle] < addr)
+		if (n->taken.fresh.v[middle] < addr)
 			low = middle + 1;
 		else
 			high = middle;
@@ -248,7 +216,7 @@ static bool names_mark(const struct trace_names *n, uint64_t start, uint64_t byt
 {
 	size_t first = names_find_fresh(n, start), i = first;
 
-	for (; i < n->fresh.len && n->fresh.v[i] - start < bytes; i++)
+	for (; i < n->taken.fresh.len && n->taken.fresh.v[i] - start < bytes; i++)
 		named[i] = 1;
 	return i > first;
 }
@@ -304,7 +272,7 @@ static int names_match_bodies(struct trace_names *n, unsigned char *named, uint6
 		const struct names_body *body = &n->bodies.v[i];
 		size_t at = body->gone_in == n->step ? names_find_fresh(n, body->start) : SIZE_MAX;
 
-		if (at < n->fresh.len && !named[at])
+		if (at < n->taken.fresh.len && !named[at])
 			r = names_match_body(n, body, named, until_ns);
 	}
 	return r;
@@ -352,11 +320,12 @@ static int names_match_images(struct trace_names *n, unsigned char *named, uint6
 	bool found;
 	int r = 0;
 
-	for (size_t i = 0; i < n->fresh.len && !r; i++) {
+	for (size_t i = 0; i < n->taken.fresh.len && !r; i++) {
 		if (named[i])
 			continue;
-		r = clock_monotonic_ns() >= until_ns ? -ETIMEDOUT
-						     : names_match_image(n, n->fresh.v[i], &found);
+		r = clock_monotonic_ns() >= until_ns
+			    ? -ETIMEDOUT
+			    : names_match_image(n, n->taken.fresh.v[i], &found);
 		named[i] = !r && found;
 	}
 	return r;
@@ -373,7 +342,7 @@ static int names_match(struct trace_names *n, unsigned char *named, uint64_t unt
 	if (!r)
 		r = names_match_images(n, named, until_ns);
 	/* A file may have been mapped since. */
-	if (!r && memchr(named, 0, n->fresh.len) && !live_images_read_maps(n->images))
+	if (!r && memchr(named, 0, n->taken.fresh.len) && !live_images_read_maps(n->images))
 		r = names_match_images(n, named, until_ns);
 	return r;
 }
@@ -385,14 +354,14 @@ static int names_begin(struct trace_names *n, unsigned char **ret_named)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < n->retry.len; i++)
-		if (vec_push(&n->fresh, n->retry.v[i]))
+		if (vec_push(&n->taken.fresh, n->retry.v[i]))
 			return -ENOMEM;
-	if (n->fresh.len)
-		qsort(n->fresh.v, n->fresh.len, sizeof(*n->fresh.v), names_order);
-	for (size_t i = 0; i < n->fresh.len; i++)
-		if (!i || n->fresh.v[i] != n->fresh.v[i - 1])
-			n->fresh.v[kept++] = n->fresh.v[i];
-	n->fresh.len = kept;
+	if (n->taken.fresh.len)
+		qsort(n->taken.fresh.v, n->taken.fresh.len, sizeof(*n->taken.fresh.v), names_order);
+	for (size_t i = 0; i < n->taken.fresh.len; i++)
+		if (!i || n->taken.fresh.v[i] != n->taken.fresh.v[i - 1])
+			n->taken.fresh.v[kept++] = n->taken.fresh.v[i];
+	n->taken.fresh.len = kept;
 	*ret_named = calloc(kept + 1, 1);
 	return *ret_named ? 0 : -ENOMEM;
 }
@@ -405,8 +374,8 @@ static void names_end(struct trace_names *n, const unsigned char *named, bool la
 {
 	size_t old = 0, ntries = n->retry.len, nameless = 0;
 
-	for (size_t i = 0; i < n->fresh.len; i++) {
-		uint64_t addr = n->fresh.v[i];
+	for (size_t i = 0; i < n->taken.fresh.len; i++) {
+		uint64_t addr = n->taken.fresh.v[i];
 
 		while (old < ntries && n->retry.v[old] < addr)
 			old++;
@@ -418,16 +387,14 @@ static void names_end(struct trace_names *n, const unsigned char *named, bool la
 		if (again || last)
 			n->stats.nameless++;
 		if (!again)
-			n->fresh.v[nameless++] = addr;
+			n->taken.fresh.v[nameless++] = addr;
 	}
 	n->retry.len = 0;
-	n->fresh.len = nameless;
+	n->taken.fresh.len = nameless;
 	for (size_t i = 0; i < nameless && !last; i++)
-		if (vec_push(&n->retry, n->fresh.v[i]))
+		if (vec_push(&n->retry, n->taken.fresh.v[i]))
 			n->stats.nameless++;
-	n->fresh.len = 0;
-	hashmap_free(&n->seen);
-	hashmap_free(&n->stacks);
+	stack_addresses_clear(&n->taken);
 }
 
 int trace_names_step(struct trace_names *n, uint64_t until_ns, bool last)
@@ -459,7 +426,11 @@ int trace_names_step(struct trace_names *n, uint64_t until_ns, bool last)
 
 struct trace_names_stats trace_names_stats(const struct trace_names *n)
 {
-	return n->stats;
+	struct trace_names_stats stats = n->stats;
+
+	stats.left_out += n->taken.left_out;
+	stats.stacks_left_out = n->taken.stacks_left_out;
+	return stats;
 }
 
 int trace_names_write(struct trace_names *n, const struct nettrace_trace *trace, uint64_t whole,

@@ -15,8 +15,6 @@
 
 #include <stdbool.h>
 
-/* Distinct addresses that wait for the next step; further ones get no names. */
-#define TRACE_NAMES_ADDRESSES_MAX ((size_t)1 << 20)
 #define TRACE_NAMES_METHODS_MAX ((size_t)1 << 20) /* methods that are written */
 
 struct trace_names;
@@ -50,9 +48,10 @@ struct trace_names_stats {
 	size_t addresses, nameless; /* distinct ones of each step */
 	/* Methods whose place another one took: their samples get the name of the latter. */
 	size_t replaced;
-	size_t left_out;  /* addresses and methods over a limit, or without memory */
-	size_t written;   /* methods */
-	uint64_t step_ns; /* time that all steps took */
+	uint64_t stacks_left_out; /* as struct stack_addresses */
+	size_t left_out;          /* addresses and methods over a limit, or without memory */
+	size_t written;           /* methods */
+	uint64_t step_ns;         /* time that all steps took */
 };
 
 struct trace_names_stats trace_names_stats(const struct trace_names *n);

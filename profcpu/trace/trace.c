@@ -381,6 +381,10 @@ static void trace_report_names(const struct trace *t)
 	if (stats.left_out)
 		log_warn("%zu addresses or methods got no names, because the trace has too many",
 			 stats.left_out);
+	if (stats.stacks_left_out)
+		log_warn("%llu stacks may lack names, because different ones came too fast; record "
+			 "fewer events",
+			 (unsigned long long)stats.stacks_left_out);
 	if (stats.replaced && !t->options->target.quiet)
 		log_note("%zu methods were freed, and others took their places: samples of the "
 			 "former have the names of the latter",
@@ -470,6 +474,9 @@ static int trace_finish(struct trace *t)
 	failed = failed ? failed : mended ? mended : closed;
 	if (failed)
 		trace_report_file(t, failed);
+	if (failed && t->names && !t->named)
+		log_warn("%s: has no names of methods, because they could not be written",
+			 t->file.name);
 	trace_report(t, !failed && t->file.bytes);
 	r = r ? r : session_damage(t->session).code;
 	return r ? r : failed;

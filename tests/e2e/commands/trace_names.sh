@@ -175,5 +175,6 @@ size=$(stat -c %s own-10.nettrace)
 # Blocks of 1024 bytes. The names are the last part.
 (ulimit -f $((size / 1024 / 2)) && "$PROFCPU" trace -p "$pid" -d 8 -o full.nettrace 2>err) && fail "a file that is too large is no failure"
 grep -q 'cannot write full.nettrace: File too large' err || fail "$(cat err)"
+[ "$(grep -c 'full.nettrace: has no names of methods' err)" = 1 ] || fail "the missing names are not reported: $(cat err)"
 equal full.nettrace
 exit 0
