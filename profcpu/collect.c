@@ -116,7 +116,7 @@ static void collect_add_ids(struct session_provider *runtime, uint32_t *ids, con
 	}
 }
 
-/* What a kind needs of runtimes that ignore the list of events. */
+/* The needs of a kind, for runtimes that ignore the list of events. */
 static void collect_add_all(struct session_provider *runtime, const struct managed_kind_info *info)
 {
 	uint32_t level = info->all_keywords ? info->all_level : info->level;

@@ -11,6 +11,7 @@
 #include "profcpu/port/target.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,8 @@ struct counters {
 	struct counter_output output;
 	struct counter_screen screen;
 	bool on_screen, screen_closed;
+	bool pipe_ends;                         /* SIGPIPE would have ended this program */
+	bool reader_left;                       /* nobody reads stdout any longer */
 	char head[PORT_TARGET_NAME_BYTES + 96]; /* of the screen */
 	unsigned version;                       /* of .NET; 0: unknown */
 	uint32_t pointer_bytes;
@@ -288,11 +291,15 @@ static int counters_write(struct counters *c, uint64_t now_ns)
 			    : counter_output_flush(&c->output);
 }
 
-static void counters_report_write(const struct counters *c, int error)
+/* A reader of stdout that leaves ends the command, and is no error. */
+static void counters_report_write(struct counters *c, int error)
 {
 	const char *name = c->on_screen ? "-" : c->output.file.name;
 	bool is_stdout = !strcmp(name, "-");
 
+	c->reader_left = is_stdout && error == -EPIPE;
+	if (c->reader_left)
+		return;
 	log_error("cannot write %s%s: %s%s", is_stdout ? "to " : "", is_stdout ? "stdout" : name,
 		  strerror(-error), is_stdout ? remedy_for_stdout(error) : remedy_for(error));
 }
@@ -485,14 +492,18 @@ static int counters_finish(struct counters *c)
 
 	if (!c->options->target.quiet && c->end == COUNTERS_END_PROCESS && !r)
 		log_note("the process ended");
-	return r ? r : written ? written : *c->error ? -EIO : missing;
+	if (r || (written && !c->reader_left))
+		return r ? r : written;
+	return *c->error ? -EIO : missing;
 }
 
 static int counters_run_begun(struct counters *c)
 {
+	struct sigaction pipe;
 	int r = port_target_reach(&c->target, &c->options->target, &c->watch, &c->end_signal);
 
 	/* A failed write must not end profcpu before it has stopped the session. */
+	c->pipe_ends = !sigaction(SIGPIPE, NULL, &pipe) && pipe.sa_handler == SIG_DFL;
 	record_watch_survive_writes();
 	if (!r)
 		r = counters_begin(c);
@@ -532,11 +543,16 @@ int counters_run(const struct counters_options *options)
 		status = port_target_end_command(&c->target, &options->target, &c->watch, &end,
 						 status);
 	}
+	bool by_pipe = c->reader_left && c->pipe_ends;
+
 	session_free(c->session);
 	counter_stream_free(c->stream);
 	counter_session_free(&c->request);
 	port_target_release(&c->target);
 	record_watch_free(&c->watch);
 	free(c);
+	/* As other commands end, now that the session has ended. */
+	if (by_pipe && signal(SIGPIPE, SIG_DFL) != SIG_ERR)
+		raise(SIGPIPE);
 	return status;
 }

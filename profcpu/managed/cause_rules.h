@@ -1,4 +1,4 @@
-/* What a thread waits for, by the names on its stack. */
+/* The cause of a wait, by the names on its stack. */
 #ifndef PROFCPU_MANAGED_CAUSE_RULES_H
 #define PROFCPU_MANAGED_CAUSE_RULES_H
 

@@ -19,7 +19,7 @@
 /* Intervals that are looked at for one wait: after it began, and shorter than half of it. */
 #define CAUSES_STEPS_MAX 64
 
-/* What the events say of a wait. */
+/* The events say this of a wait. */
 enum fact {
 	FACT_CPU = 1, /* the part without a CPU */
 	FACT_LOCK = 2,

@@ -19,7 +19,7 @@ enum cause_evidence {
 	EVIDENCE_KINDS,
 };
 
-/* What an event says. Times are those of the recording. */
+/* The time of an event. Times are those of the recording. */
 struct cause_interval {
 	int32_t tid; /* 0: all threads */
 	uint64_t begin_ns, end_ns;
@@ -29,7 +29,7 @@ struct cause_interval {
 struct cause_wait {
 	int32_t tid;
 	uint64_t begin_ns, end_ns; /* equal: its length is not known */
-	/* What it stands for: blocked, and then without a CPU. */
+	/* It stands for this time: blocked, and then without a CPU. */
 	uint64_t blocked_ns, runnable_ns;
 	uint32_t thread, stack; /* of the profile */
 };

@@ -1,4 +1,4 @@
-/* What a thread waits for is told by the names on its stack. */
+/* The names on a stack tell why its thread waits. */
 #include "profcpu/managed/cause_rules.h"
 
 #include "base/cleanup.h"
@@ -127,7 +127,7 @@ static const struct {
 	 true},
 	{COND "," CORECLR ",/app/libclrjit.so!f," CORECLR PROGRAM, CAUSE_JIT, true},
 	{"/lib/libc.so.6!mmap64,/app/libclrjit.so!f," CORECLR PROGRAM, CAUSE_JIT, false},
-	/* What a library calls for waits, if the stack shows no more. */
+	/* Libraries that wait, if the stack shows no more. */
 	{COND "," CORECLR ",Interop.Sys.FSync(SafeFileHandle)"
 	      ",System.IO.Strategies.FileStreamHelpers.FlushToDisk(SafeFileHandle)" PROGRAM,
 	 CAUSE_DISK, true},
