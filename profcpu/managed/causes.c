@@ -13,8 +13,6 @@
 #define CAUSES_CLOCK_NS (NS_PER_MS / 20)
 /* A thread that needs a collection may wait before the others are stopped. */
 #define CAUSES_PAUSE_NEAR_NS NS_PER_MS
-/* A thread that waits for another's compilation goes on this long after it, at most. */
-#define CAUSES_JIT_AFTER_NS (2 * NS_PER_MS)
 
 /* Intervals that are looked at for one wait: after it began, and shorter than half of it. */
 #define CAUSES_STEPS_MAX 64
@@ -156,19 +154,19 @@ static const struct cause_interval *find(const struct causes *c, enum cause_evid
 	return NULL;
 }
 
+/* Whether a wait began in a compilation by another thread, and ended with or after it. */
 static bool is_after_compilation(const struct causes *c, const struct cause_wait *w)
 {
-	uint64_t before = w->end_ns > CAUSES_JIT_AFTER_NS ? w->end_ns - CAUSES_JIT_AFTER_NS : 0;
-	const struct cause_interval key = {.end_ns = before};
+	const struct cause_interval key = {.end_ns = w->begin_ns};
+	size_t first = first_of(c->compiled.v, c->compiled.len, &key, by_end);
 
-	for (size_t i = first_of(c->compiled.v, c->compiled.len, &key, by_end); i < c->compiled.len;
-	     i++) {
+	for (size_t i = first; i < c->compiled.len && i - first < CAUSES_STEPS_MAX; i++) {
 		const struct cause_interval *v = &c->compiled.v[i];
 
 		if (v->end_ns > w->end_ns + CAUSES_CLOCK_NS)
 			break;
 		if (v->tid != w->tid && v->begin_ns <= w->begin_ns + CAUSES_CLOCK_NS &&
-		    v->end_ns > w->begin_ns)
+		    overlap_of(v, w) * 2 >= w->end_ns - w->begin_ns)
 			return true;
 	}
 	return false;

@@ -13,8 +13,8 @@
 /* Name of the runtime's threads that write traces; the kernel keeps 15 characters of it. */
 #define PROFILES_WRITER ".NET EventPipe"
 
-/* The pool adds a thread this long after work items began to wait, at most. */
-#define PROFILES_STARVED_NS (550 * NS_PER_MS)
+/* The pool adds a thread half a second after work items began to wait; later on a busy machine. */
+#define PROFILES_STARVED_NS (750 * NS_PER_MS)
 
 /* Bit of a stack's number: it stands for the thread that holds the lock, to get its name. */
 #define PROFILES_OWNER (UINT64_C(1) << 63)

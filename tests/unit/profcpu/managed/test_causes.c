@@ -164,12 +164,13 @@ static void a_compilation_holds_others_up(void **state)
 	add(EVIDENCE_JIT, TID, 300, 350, 0);
 	take(in_runtime, 105, 151); /* ends with it */
 	take(in_task, 106, 151);
-	take(in_runtime, 110, 160); /* ends later */
+	take(in_runtime, 140, 180); /* goes on for longer */
+	take(in_runtime, 105, 140); /* ends before it */
 	take(in_runtime, 310, 330); /* within its own one */
 	finish(4);
 	check(0, CAUSE_JIT, 46);
 	check(1, CAUSE_TASK, 45);
-	check(2, CAUSE_RUNTIME, 50);
+	check(2, CAUSE_RUNTIME, 40 + 35);
 	check(3, CAUSE_JIT, 20);
 }
 
