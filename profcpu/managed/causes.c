@@ -14,6 +14,8 @@
 /* A thread that needs a collection may wait before the others are stopped. */
 #define CAUSES_PAUSE_NEAR_NS NS_PER_MS
 
+/* A thread may go on before the runtime has sent the event that the method is compiled. */
+#define CAUSES_JIT_BEFORE_NS NS_PER_MS
 /* Intervals that are looked at for one wait: after it began, and shorter than half of it. */
 #define CAUSES_STEPS_MAX 64
 
@@ -154,7 +156,7 @@ static const struct cause_interval *find(const struct causes *c, enum cause_evid
 	return NULL;
 }
 
-/* Whether a wait began in a compilation by another thread, and ended with or after it. */
+/* Whether a compilation by another thread takes half of a wait, which ended with it or later. */
 static bool is_after_compilation(const struct causes *c, const struct cause_wait *w)
 {
 	const struct cause_interval key = {.end_ns = w->begin_ns};
@@ -163,10 +165,9 @@ static bool is_after_compilation(const struct causes *c, const struct cause_wait
 	for (size_t i = first; i < c->compiled.len && i - first < CAUSES_STEPS_MAX; i++) {
 		const struct cause_interval *v = &c->compiled.v[i];
 
-		if (v->end_ns > w->end_ns + CAUSES_CLOCK_NS)
+		if (v->end_ns > w->end_ns + CAUSES_JIT_BEFORE_NS)
 			break;
-		if (v->tid != w->tid && v->begin_ns <= w->begin_ns + CAUSES_CLOCK_NS &&
-		    overlap_of(v, w) * 2 >= w->end_ns - w->begin_ns)
+		if (v->tid != w->tid && overlap_of(v, w) * 2 >= w->end_ns - w->begin_ns)
 			return true;
 	}
 	return false;

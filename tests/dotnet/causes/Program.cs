@@ -271,7 +271,7 @@ internal static class Waits
         ILGenerator il = method.GetILGenerator();
 
         il.Emit(OpCodes.Ldarg_0);
-        for (int i = 0; i < 3000; i++)
+        for (int i = 0; i < 9000; i++)
         {
             il.Emit(OpCodes.Ldc_I4, i);
             il.Emit(i % 2 == 0 ? OpCodes.Add : OpCodes.Xor);
