@@ -87,7 +87,8 @@ doctor_remedy doctor_remedy_ipc_lock = {
 	"securityContext: {capabilities: {add: [IPC_LOCK]}}",
 };
 doctor_remedy doctor_remedy_dac = {
-	"run it as root (sudo) or as the target's user",
+	("run it as root (sudo) with CAP_DAC_OVERRIDE, or as the target's user, "
+	 "or: " SETCAP("cap_dac_override,cap_perfmon")),
 	"run the container with --cap-add DAC_OVERRIDE, or with --user UID of the target",
 	"securityContext: {capabilities: {add: [DAC_OVERRIDE]}}, or runAsUser: UID of the target",
 };

@@ -139,7 +139,8 @@ static void doctor_report_target_dotnet(const struct doctor_facts *f, struct doc
 		doctor_add_row(
 			report,
 			doctor_yes_or_no(!doctor_port_denied(t) && t->port == DOTNET_PORT_OPEN),
-			"target port", "--jit-names rundown does not work",
+			"target port",
+			"no trace, counters, event profiles (--alloc, ...) and --jit-names rundown",
 			doctor_port_denied(t) ? doctor_remedy_dac[f->place]
 					      : "set DOTNET_EnableDiagnostics=1 (the default), and "
 						"a TMPDIR that profcpu can see",

@@ -371,6 +371,12 @@ static void a_target_is_examined_completely(void **state)
 	f.target.port = DOTNET_PORT_DENIED;
 	f.place = DOCTOR_DOCKER;
 	assert_non_null(strstr(reported(&f, &report, "target port")->remedy, "DAC_OVERRIDE"));
+	f.place = DOCTOR_HOST;
+	assert_non_null(strstr(reported(&f, &report, "target port")->remedy,
+			       "CAP_DAC_OVERRIDE, or as the target's user, or: setcap "
+			       "cap_dac_override,cap_perfmon,"));
+	assert_non_null(strstr(reported(&f, &report, "target port")->effect, "counters"));
+	f.place = DOCTOR_DOCKER;
 	f.target.root_error = f.target.maps_error = -EACCES;
 	f.target.denial = (struct access_denial){.reason = ACCESS_OTHER_USER, .uid = 1654};
 	assert_non_null(strstr(reported(&f, &report, "target files")->remedy, "SYS_PTRACE"));
