@@ -105,6 +105,9 @@ static int target_start(struct port_target *t, const struct port_options *option
 		setenv(TARGET_VARIABLE, t->ports, 1);
 	else
 		unsetenv(TARGET_VARIABLE);
+	/* Some kernels permit no guard. Then nobody ends the command if we are killed. */
+	if (!r)
+		(void)child_guard_new(t->command.pid, &t->guard);
 	if (!r)
 		r = record_child_go(&t->command);
 	if (r)
@@ -129,6 +132,7 @@ static int target_wait(struct port_target *t, const struct port_options *options
 				.opener = t->opener, .pid = runtime.pid, .server = t->server};
 			memcpy(t->port.cookie, runtime.cookie, sizeof(t->port.cookie));
 			t->suspended = true;
+			child_guard_add(&t->guard, runtime.pid);
 			return 0;
 		}
 		if (r != -ETIMEDOUT) {
@@ -213,7 +217,10 @@ int port_target_resume(struct port_target *t, uint64_t deadline_ns, struct port_
 	if (t->command.pid)
 		(void)port_set_variable(&t->port, TARGET_VARIABLE, t->ports ? t->ports : "",
 					deadline_ns, NULL);
-	return port_command(&t->port, IPC_RESUME, NULL, 0, deadline_ns, err);
+	int r = port_command(&t->port, IPC_RESUME, NULL, 0, deadline_ns, err);
+
+	child_guard_end(&t->guard);
+	return r;
 }
 
 /* Closes the connections that have replied, or ended. */
@@ -302,6 +309,7 @@ int port_target_end_command(struct port_target *t, const struct port_options *op
 void port_target_release(struct port_target *t)
 {
 	record_child_release(&t->command);
+	child_guard_end(&t->guard);
 	target_close_replied(t, 0);
 	vec_free(&t->resumed);
 	free(t->ports);

@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "dotnet/eventpipe/port.h"
 #include "profcpu/record/child.h"
+#include "profcpu/record/child_guard.h"
 #include "profcpu/record/watch.h"
 
 #include <stdbool.h>
@@ -28,6 +29,7 @@ struct port_target {
 	struct port_server *server;
 	struct temp_dir *dir;
 	struct record_command command;
+	struct child_guard guard;          /* of the command, until it is resumed */
 	char name[PORT_TARGET_NAME_BYTES]; /* of its program */
 	bool suspended;                    /* it waits until it is resumed */
 	char *ports;                       /* DOTNET_DiagnosticPorts of the user; NULL: none */

@@ -150,6 +150,20 @@ refused 1 'ended before a .NET runtime started' -o none.nettrace -- true
 refused 127 'cannot execute ./missing' -o none.nettrace -- ./missing
 refused 126 'cannot execute /etc/passwd' -o none.nettrace -- /etc/passwd
 
+echo "killed before the runtime runs: the command must not wait for ever"
+"$PROFCPU" trace -o killed.nettrace -- bash -c "sleep 2; exec '$PUBLISHED/wide-net-net10/wide-net' 291" >killed.out 2>err &
+tracer=$!
+started $tracer
+wait_for 60 sh -c "pgrep -P $tracer -x bash >/dev/null" || fail "no command: $(cat err)"
+child=$(pgrep -P $tracer -x bash)
+# Before it could resume the runtime.
+kill -STOP $tracer
+wait_for 60 grep -qx wide-net "/proc/$child/comm" || fail "no runtime starts: $(cat killed.out err)"
+sleep 2
+kill -0 "$child" && [ ! -s killed.out ] || fail "the command runs already: $(cat killed.out err)"
+kill -KILL $tracer
+wait_for 20 sh -c "! kill -0 $child 2>/dev/null" || fail "the command still waits"
+
 echo "outputs that fail"
 # The command ends. A runtime that it leaves behind must not wait for a tool that is gone.
 for command in "'$PUBLISHED/wide-net-net10/wide-net' 23; true" "exec '$PUBLISHED/wide-net-net10/wide-net' 307"; do
