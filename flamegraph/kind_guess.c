@@ -230,6 +230,8 @@ struct kind_guess kind_guess_of_name(const char *name, size_t len)
 		g.kind = FRAME_IDLE;
 	else if (len == sizeof(PROFILE_RUNNABLE) - 1 && !memcmp(name, PROFILE_RUNNABLE, len))
 		g.kind = FRAME_RUNNABLE;
+	else if (len == sizeof(PROFILE_OUTSIDE) - 1 && !memcmp(name, PROFILE_OUTSIDE, len))
+		g.kind = FRAME_SUBJECT;
 	else if (kinds_is_managed(name, len))
 		g.kind = FRAME_MANAGED;
 	return g;

@@ -37,7 +37,7 @@ enum frame_kind {
 	FRAME_IDLE,     /* stands for the stacks of idle waits */
 	FRAME_LABEL,    /* stands for a missing stack */
 	FRAME_RUNNABLE, /* above the stack of a wait: its time without a CPU */
-	FRAME_SUBJECT,  /* above a stack: what an event is about (profcpu/managed/profiles.h) */
+	FRAME_SUBJECT,  /* above a stack: what an event is about, or what a thread did */
 	FRAME_WAKEUP, /* separates sleepers from wakers, or names these (profcpu/post/wakeups.h) */
 	FRAME_KINDS,
 };
@@ -253,6 +253,9 @@ int profile_mark(struct profile *p, uint32_t parent, const char *name, uint8_t k
 
 /* Name of the FRAME_RUNNABLE, a mark. */
 #define PROFILE_RUNNABLE "[waiting for a CPU]"
+
+/* Name of a FRAME_SUBJECT, a mark: a sampled thread ran or waited in native code. */
+#define PROFILE_OUTSIDE "[outside of managed code]"
 
 /* Name of a FRAME_LABEL: waits with an unknown stack, and samples on a CPU in wall.folded. */
 #define PROFILE_NO_STACK "[no stack]"

@@ -21,10 +21,10 @@ static int mark_stack(struct profile *profile, const struct compare_cell *cell, 
 		return profile_mark(profile, cell->stack, PROFILE_RUNNABLE, FRAME_RUNNABLE,
 				    ret_stack);
 	case COMPARE_CLAIMS + TIMELINE_RUNNING:
-		return profile_mark(profile, cell->stack, PICTURES_RUNNING, FRAME_MANAGED,
+		return profile_mark(profile, cell->stack, PICTURES_RUNNING, FRAME_SUBJECT,
 				    ret_stack);
 	case COMPARE_CLAIMS + TIMELINE_BLOCKED:
-		return profile_mark(profile, cell->stack, PICTURES_BLOCKED, FRAME_KERNEL,
+		return profile_mark(profile, cell->stack, PICTURES_BLOCKED, FRAME_SUBJECT,
 				    ret_stack);
 	case COMPARE_CLAIMS + TIMELINE_UNKNOWN:
 		return profile_mark(profile, cell->stack, PICTURES_NO_EVIDENCE, FRAME_LABEL,

@@ -10,10 +10,7 @@
 #define PICTURES_WAITS "[kernel: waiting]"
 #define PICTURES_CLAIMS "[EventPipe samples]"
 
-/*
- * States of samples, marks above their stacks; PROFILE_RUNNABLE is the fourth. They have the
- * colours of what the thread did: a blocked one is in the kernel.
- */
+/* States of samples, marks above their stacks; PROFILE_RUNNABLE is the fourth. They are no code. */
 #define PICTURES_RUNNING "[running]"
 #define PICTURES_BLOCKED "[blocked]"
 #define PICTURES_NO_EVIDENCE "[state unknown]"

@@ -384,7 +384,7 @@ static int trace_put_group(struct trace_import *t, const struct trace_group *g, 
 
 	sample.stack = stack->stack;
 	if (!r && g->outside)
-		r = profile_mark(t->profile, sample.stack, IMPORT_TRACE_OUTSIDE, FRAME_NATIVE,
+		r = profile_mark(t->profile, sample.stack, PROFILE_OUTSIDE, FRAME_SUBJECT,
 				 &sample.stack);
 	if (!r)
 		r = trace_put_thread(t, g, &sample.thread);

@@ -15,8 +15,6 @@
 
 /* The event of the sampler's samples. */
 #define IMPORT_TRACE_SAMPLES "eventpipe-samples"
-/* A mark above samples of threads that were outside of managed code, running or not. */
-#define IMPORT_TRACE_OUTSIDE "[outside of managed code]"
 
 struct import_trace_options {
 	/*

@@ -183,6 +183,7 @@ static void test_kinds_are_found_by_name(void **state)
 			 FRAME_NATIVE);
 	assert_int_equal(kind_guess_of_name("Ljava/util/HashMap;::get", 24).kind, FRAME_MANAGED);
 	assert_int_equal(kind_guess_of_name("[unknown]", 9).kind, FRAME_UNKNOWN);
+	assert_int_equal(kind_guess_of_name("[outside of managed code]", 25).kind, FRAME_SUBJECT);
 	assert_int_equal(kind_guess_of_name("[no stack]", 10).kind, FRAME_UNKNOWN);
 	assert_int_equal(kind_guess_of_name("[unknown state]", 15).kind, FRAME_UNKNOWN);
 	assert_int_equal(kind_guess_of_name("[unknown state", 14).kind, FRAME_NATIVE);

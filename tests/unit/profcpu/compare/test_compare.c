@@ -399,6 +399,10 @@ static void pictures_have_all_parts(void **state)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_int_equal(intern_find(&tree.names, names[i], strlen(names[i]), &id), 0);
+	/* Marks have no colour of code. */
+	for (size_t i = 1; i < tree.nodes.len; i++)
+		if (*intern_text(&tree.names, tree.nodes.v[i].name) == '[')
+			assert_false(frame_kind_is_code(tree.nodes.v[i].kind));
 	tree_free(&tree);
 	assert_int_equal(pictures_difference(compare, profile, 0, &tree), 0);
 	assert_true(tree.differential);
