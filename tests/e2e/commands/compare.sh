@@ -97,7 +97,7 @@ if unshare --mount true 2>/dev/null; then
 	start routes "$PUBLISHED/routes-net10/routes" 30 1 1
 	wait_for 60 grep -q '^working pid' routes.log || fail "$(cat routes.log)"
 	unshare --mount sh -c 'for d in /sys/kernel/debug/tracing /sys/kernel/debug /sys/kernel/tracing; do umount -l $d 2>/dev/null; done; exec "$@"' sh \
-		"$PROFCPU" compare --no-download -p "$STARTED" -d 1 -o no_tracefs >out 2>err || fail "without tracefs: $(cat err)"
+		"$PROFCPU" compare --no-download -p "$STARTED" -d 1 -o quiet >out 2>err || fail "without tracefs: $(cat err)"
 	! grep -qE 'waker|wakeup|tracefs' out err || fail "talks of wakers: $(cat out err)"
 	stop "$STARTED"
 fi
