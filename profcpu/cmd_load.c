@@ -6,11 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define LOAD_GUID_BYTES 16
+#define LOAD_RETRY_NS NS_PER_S
+#define LOAD_RETRY_MS 20
 #define LOAD_DATA_MAX 32768
 #define LOAD_TIMEOUT_S 10
 #define LOAD_TIMEOUT_MAX_S 3600
@@ -193,6 +196,26 @@ static int load_put(const struct load_options *o, struct outbuf *payload)
 	return payload->error;
 }
 
+/*
+ * Sends the command. A runtime that starts answers already a moment before it waits, but refuses a
+ * profiler until then. So that is tried again.
+ */
+static int load_command(const struct load_options *o, enum ipc_command command,
+			const struct outbuf *payload, struct port_error *err)
+{
+	uint64_t now = clock_monotonic_ns(), retry_until = now + LOAD_RETRY_NS;
+	int r;
+
+	do {
+		*err = (struct port_error){0};
+		r = port_command(o->port, command, payload->data, payload->len,
+				 now + PORT_TARGET_LIMIT_NS + o->timeout_s * NS_PER_S, err);
+		now = clock_monotonic_ns();
+	} while (r && command == IPC_STARTUP_PROFILER && err->hresult == IPC_E_INVALID_VALUES &&
+		 now < retry_until && !poll(NULL, 0, LOAD_RETRY_MS));
+	return r;
+}
+
 static int load_send(const struct load_options *o)
 {
 	enum ipc_command command = o->hook       ? IPC_STARTUP_HOOK
@@ -203,10 +226,7 @@ static int load_send(const struct load_options *o)
 	int r = load_put(o, &payload);
 
 	if (!r) {
-		r = port_command(o->port, command, payload.data, payload.len,
-				 clock_monotonic_ns() + PORT_TARGET_LIMIT_NS +
-					 o->timeout_s * NS_PER_S,
-				 &err);
+		r = load_command(o, command, &payload, &err);
 		if (r)
 			port_report(o->port, &err);
 	}

@@ -25,7 +25,7 @@ const char *ipc_hresult_text(uint32_t hresult)
 		{IPC_E_FAIL, "it failed"},
 		{0x8013135bu, "it is not ready for this yet"},
 		{0x80131371u, "it has not started yet"},
-		{0x80070057u, "it rejected the values"},
+		{IPC_E_INVALID_VALUES, "it rejected the values"},
 		{0x8007000eu, "it has no memory left"},
 		{0x8007007eu, "it cannot load this file"},
 		{0x800700cbu, "it has no such environment variable"},

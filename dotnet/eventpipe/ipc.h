@@ -58,6 +58,7 @@ enum ipc_command {
 #define IPC_E_UNKNOWN_MAGIC 0x80131386u
 #define IPC_E_NOT_SUPPORTED 0x80131515u
 #define IPC_E_FAIL 0x80004005u
+#define IPC_E_INVALID_VALUES 0x80070057u
 
 /* An HRESULT in words, as "it does not know this command". Never NULL. */
 const char *ipc_hresult_text(uint32_t hresult);
