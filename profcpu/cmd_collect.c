@@ -360,6 +360,9 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 		log_error("%s is for waits; add --off-cpu to record them", of_waits);
 		return -EINVAL;
 	}
+	/* In windows, the runtime's events cannot be joined with the waits. */
+	if (a->profiles & 1u << MANAGED_CAUSES && a->record.max_overhead <= 0)
+		a->record.max_overhead = 1;
 	if (a->record.off_cpu && !a->record.stack_bytes) {
 		log_error("--off-cpu needs --call-graph full, because each wait has a stack");
 		return -EINVAL;
@@ -486,7 +489,8 @@ const struct command command_collect = {
 		"      --causes            say for each wait of --off-cpu what it is for:\n"
 		"                          causes.svg, causes.folded and a part of the report:\n"
 		"                          lock and its owner, GC, pool starvation, sync over\n"
-		"                          async, JIT, network, disk, timer, ...\n"
+		"                          async, JIT, network, disk, timer, ... Records all\n"
+		"                          switches, unless --max-overhead limits it\n"
 		"      --no-cpu            take no CPU samples; with one of these options, or\n"
 		"                          with --off-cpu. There is no flamegraph.svg then\n"
 		"\n"

@@ -137,8 +137,7 @@ static uint64_t overlap_of(const struct cause_interval *i, const struct cause_wa
 }
 
 /*
- * The interval of a kind that takes at least half of a wait, or has the point of one without a
- * length. NULL: none.
+ * The interval of a kind that takes at least half of a wait, NULL: none.
  */
 static const struct cause_interval *find(const struct causes *c, enum cause_evidence kind,
 					 int32_t tid, const struct cause_wait *w)
@@ -230,7 +229,10 @@ int causes_take(struct causes *c, const struct cause_wait *wait)
 		r = add(c, &group);
 	if (r || !wait->blocked_ns)
 		return r;
-	group.facts = facts_of(c, wait, &group.event);
+	if (!wait->is_estimated)
+		group.facts = facts_of(c, wait, &group.event);
+	else
+		group.facts = 0;
 	group.ns = wait->blocked_ns;
 	group.waits = 1;
 	return add(c, &group);

@@ -28,7 +28,8 @@ struct cause_interval {
 
 struct cause_wait {
 	int32_t tid;
-	uint64_t begin_ns, end_ns; /* equal: its length is not known */
+	uint64_t begin_ns, end_ns;
+	bool is_estimated; /* its time is not known, so no event explains it */
 	/* It stands for this time: blocked, and then without a CPU. */
 	uint64_t blocked_ns, runnable_ns;
 	uint32_t thread, stack; /* of the profile */

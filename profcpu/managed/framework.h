@@ -8,8 +8,9 @@
 /* Methods of .NET's own libraries are known by their namespaces. */
 static inline bool managed_is_framework(const char *name)
 {
-	return !strncmp(name, "System.", 7) || !strncmp(name, "Microsoft.", 10) ||
-	       !strncmp(name, "Interop.", 8) || !strncmp(name, "Interop+", 8);
+	return !strncmp(name, "[stub]", 6) || !strncmp(name, "System.", 7) ||
+	       !strncmp(name, "Microsoft.", 10) || !strncmp(name, "Interop.", 8) ||
+	       !strncmp(name, "Interop+", 8);
 }
 
 #endif

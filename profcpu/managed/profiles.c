@@ -382,6 +382,8 @@ int managed_profiles_take_wait(struct managed_profiles *m, struct cause_wait *wa
 	if (!m->causes || t->pid != m->place.pid)
 		return 0;
 	wait->tid = t->tid;
+	if (wait->is_estimated)
+		m->totals.estimated_ns = add(m->totals.estimated_ns, wait->blocked_ns);
 	return causes_take(m->causes, wait);
 }
 
@@ -419,7 +421,7 @@ static int add_cause_sums(struct managed_profiles *m, struct managed_profile *p,
 		r = add_sum(m, &p->labels, MANAGED_CAUSES, name, sum->ns, sum->waits);
 	if (r || place == PROFILE_NONE || sum->cause == CAUSE_IDLE || sum->cause == CAUSE_CPU)
 		return r;
-	outbuf_printf(&text, "%s: %s", word, profile_text_of(m->profile, place, NULL));
+	outbuf_printf(&text, "%s in %s", word, profile_text_of(m->profile, place, NULL));
 	r = text.error ? text.error : profile_text(m->profile, text.data, text.len, &name);
 	outbuf_close(&text);
 	return r ? r

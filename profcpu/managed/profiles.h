@@ -47,6 +47,7 @@ struct managed_totals {
 	uint64_t seen;      /* events of any kind in the trace */
 	uint64_t window_ns; /* of the trace */
 	uint64_t lost, left_out;
+	uint64_t estimated_ns; /* of the waits with causes: no event explains them */
 	/* Samples on CPUs of the process, and those of its threads that write the trace. */
 	uint64_t cpu_weight, writer_weight;
 	bool exact_samples, is_cut; /* struct managed_events */

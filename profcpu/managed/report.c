@@ -90,10 +90,23 @@ static void put_sums(const struct managed_sums *sums, const struct managed_profi
 	}
 }
 
+/* Warns of waits that were recorded only in windows. */
+static void put_estimated(const struct managed_profile *p, const struct managed_totals *t,
+			  struct outbuf *out)
+{
+	if (percent(t->estimated_ns, p->weight) >= REPORT_CAUSE_LEAST)
+		outbuf_printf(
+			out,
+			"%10s%6.2f %%  are estimates: no event of the runtime explains them, so "
+			"causes may be wrong. --max-overhead 100 records all switches\n",
+			"", percent(t->estimated_ns, p->weight));
+}
+
 static void put_cost(const struct managed_totals *t, struct outbuf *out)
 {
-	outbuf_printf(out, "events    %llu of the runtime, %.0f a second; ",
-		      (unsigned long long)t->seen, per_second(t->seen, t));
+	outbuf_printf(out, "events    %llu of the runtime, %.0f a second%s",
+		      (unsigned long long)t->seen, per_second(t->seen, t),
+		      t->cpu_weight ? "; " : ". ");
 	if (t->cpu_weight)
 		outbuf_printf(out,
 			      "its thread that writes them took %.2f %% of the process's CPU "
@@ -124,7 +137,9 @@ void managed_report_text(const struct managed_profiles *m, const struct profile 
 		put_total(k, p, t, out);
 		if (k == MANAGED_CAUSES) {
 			put_sums(&p->labels, p, CAUSES, REPORT_CAUSE_LEAST, "", profile, out);
-			put_sums(&p->places, p, REPORT_CAUSE_PLACES, 0, "", profile, out);
+			put_sums(&p->places, p, REPORT_CAUSE_PLACES, REPORT_CAUSE_LEAST, "",
+				 profile, out);
+			put_estimated(p, t, out);
 			continue;
 		}
 		put_sums(&p->labels, p, REPORT_LABELS, 0, "", profile, out);
@@ -190,6 +205,7 @@ void managed_report_json(const struct managed_profiles *m, const struct profile 
 	json_put_u64(&o, "lost_events", t->lost);
 	json_put_u64(&o, "left_out", t->left_out);
 	json_put_bool(&o, "is_cut", t->is_cut);
+	json_put_u64(&o, "estimated_ns", t->estimated_ns);
 	json_put_bool(&o, "exact_allocations", t->exact_samples);
 	json_put_u64(&o, "process_cpu_weight", t->cpu_weight);
 	json_put_u64(&o, "writer_cpu_weight", t->writer_weight);

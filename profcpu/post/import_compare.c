@@ -42,9 +42,11 @@ int post_import_cause(struct import *in, uint64_t file_off, const struct profile
 				  .thread = sample->thread,
 				  .stack = sample->stack};
 
-	/* One that stands for several has their mean length. */
-	length_ns = row->count ? sample->weight / row->count : 0;
-	runnable_ns = row->count ? runnable_ns / row->count : 0;
+	/* One that stands for others has no time of its own. */
+	wait.is_estimated = row->flags & OFFCPU_IDX_ESTIMATED || row->count != 1;
+	if (wait.is_estimated)
+		wait.end_ns = 0;
+	length_ns = sample->weight;
 	wait.begin_ns = wait.end_ns > length_ns ? wait.end_ns - length_ns : 0;
 	wait.end_ns = wait.end_ns > runnable_ns ? wait.end_ns - runnable_ns : 0;
 	if (wait.end_ns < wait.begin_ns)

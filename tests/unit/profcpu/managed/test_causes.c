@@ -179,6 +179,7 @@ static void other_waits(void **state)
 	struct cause_wait w = {.tid = TID,
 			       .begin_ns = NS_PER_S,
 			       .end_ns = NS_PER_S,
+			       .is_estimated = true,
 			       .blocked_ns = 3,
 			       .runnable_ns = 4,
 			       .thread = thread,
@@ -187,7 +188,7 @@ static void other_waits(void **state)
 	(void)state;
 	add(EVIDENCE_LOCK, TID, 500, 2000, 9);
 	take(idle_loop, 100, 130);
-	/* One whose length is not known is a point. */
+	/* An estimated one has no time. */
 	assert_int_equal(causes_take(causes, &w), 0);
 	w.stack = in_program;
 	w.blocked_ns = 0;
@@ -198,7 +199,7 @@ static void other_waits(void **state)
 	check(0, CAUSE_IDLE, 30);
 	assert_int_equal(sums[1].cause, CAUSE_CPU);
 	assert_int_equal(sums[1].waits, 0);
-	assert_int_equal(sums[2].cause, CAUSE_LOCK);
+	assert_int_equal(sums[2].cause, CAUSE_TASK);
 	assert_int_equal(sums[3].cause, CAUSE_CPU);
 	assert_int_equal(sums[3].waits, 2);
 	assert_true(sums[3].ns == UINT64_MAX);
