@@ -64,8 +64,8 @@ void managed_profiles_free(struct managed_profiles *m);
 struct unnamed_source managed_profiles_source(struct managed_profiles *m);
 
 /*
- * Takes a wait of any process, for its cause, when its stack has names. wait->tid is set by it. 0;
- * -ENOMEM.
+ * Takes a wait, for its cause, when its stack has names. Ignores those of other processes. Sets
+ * wait->tid. 0; -ENOMEM.
  */
 int managed_profiles_take_wait(struct managed_profiles *m, struct cause_wait *wait);
 

@@ -42,6 +42,15 @@ static void put_times(const struct managed_profile *p, const struct managed_tota
 		      ms(percentile(p, 50)), ms(percentile(p, 99)), ms(percentile(p, 100)));
 }
 
+/* In windows, the number of waits is not known. */
+static void put_waits(const struct managed_profile *p, const struct managed_totals *t,
+		      struct outbuf *out)
+{
+	if (!t->estimated_ns)
+		outbuf_printf(out, "%llu, ", (unsigned long long)p->events);
+	outbuf_printf(out, "%.2f s in all, by cause\n", (double)p->weight / NS_PER_S);
+}
+
 static void put_total(enum managed_kind kind, const struct managed_profile *p,
 		      const struct managed_totals *t, struct outbuf *out)
 {
@@ -49,8 +58,7 @@ static void put_total(enum managed_kind kind, const struct managed_profile *p,
 	if (!p->events)
 		outbuf_str(out, "none\n");
 	else if (kind == MANAGED_CAUSES)
-		outbuf_printf(out, "%llu, %.2f s in all, by cause\n", (unsigned long long)p->events,
-			      (double)p->weight / NS_PER_S);
+		put_waits(p, t, out);
 	else if (kind == MANAGED_ALLOC)
 		outbuf_printf(out, "%.1f MB, %.1f MB a second: %s %llu samples\n",
 			      (double)p->weight / 1e6, per_second(p->weight, t) / 1e6,

@@ -18,7 +18,7 @@ static bool addresses_is_new(struct hashmap *map, uint64_t key)
 void stack_addresses_take(struct stack_addresses *s, const void *stack, size_t bytes,
 			  uint32_t pointer_bytes)
 {
-	uint64_t addr = 0, key = hash_bytes(stack, bytes);
+	uint64_t key = hash_bytes(stack, bytes);
 
 	if (hashmap_get(&s->stacks, key))
 		return;
@@ -27,9 +27,11 @@ void stack_addresses_take(struct stack_addresses *s, const void *stack, size_t b
 		return;
 	}
 	for (size_t at = 0; at + pointer_bytes <= bytes; at += pointer_bytes) {
+		uint64_t addr = 0;
+
 		memcpy(&addr, (const unsigned char *)stack + at, pointer_bytes);
 		/* A return address may be behind its method. */
-		addr -= at != 0;
+		addr -= at && addr;
 		if (hashmap_get(&s->seen, addr))
 			continue;
 		if (s->fresh.len >= STACK_ADDRESSES_MAX || vec_push(&s->fresh, addr))

@@ -17,7 +17,8 @@ assert report['lost_events'] == 0 and not report['is_cut'], report
 stacks = [line.rsplit(' ', 1) for line in open(rec + '/causes.folded')]
 total = sum(s['total'] for s in report['causes']['by'])
 assert total == report['causes']['total'] and abs(total / 1000 - sum(int(us) for _, us in stacks)) < 1e3 + len(stacks), report['causes']
-off_cpu = sum(int(line.rsplit(' ', 1)[1]) for line in open(rec + '/offcpu.folded') if not line.startswith('[')) * 1000
+off_cpu = sum(int(line.rsplit(' ', 1)[1]) for line in open(rec + '/offcpu.folded')) * 1000
+assert abs(off_cpu - total) < 0.01 * total + 5e7, f'{off_cpu / 1e6:.0f} ms off the CPU, {total / 1e6:.0f} ms with causes'
 shares = []
 for where, label in expected.items():
     # A thread, or all stacks with a method.

@@ -108,6 +108,23 @@ static const struct {
 	 false},
 	{"k:schedule,k:rwsem_down_read_slowpath,k:asm_exc_page_fault," CORECLR PROGRAM,
 	 CAUSE_MEMORY, true},
+	{"k:rwsem_down_write_slowpath,k:vm_mmap_pgoff,/lib/libc.so.6!mmap64," CORECLR PROGRAM,
+	 CAUSE_MEMORY, true},
+	/* The lock of a file. */
+	{"k:rwsem_down_write_slowpath,k:down_write,k:ext4_buffered_write_iter,k:vfs_write"
+	 ",/lib/libc.so.6!__libc_pwrite" PROGRAM,
+	 CAUSE_DISK, false},
+	{COND "," CORECLR ",System.Threading.WaitHandle.WaitOneNoCheck(int32,bool)"
+	      ",System.Diagnostics.ProcessWaitState.WaitForExit(int32)"
+	      ",System.Diagnostics.Process.WaitForExitCore(int32)" PROGRAM,
+	 CAUSE_PROCESS, true},
+	{"k:do_wait,/lib/libc.so.6!wait4,/app/app!main", CAUSE_PROCESS, false},
+	{"k:do_epoll_wait,/lib/libc.so.6!epoll_wait,/app/app!main", CAUSE_POLL, false},
+	{COND "," CORECLR ",System.Threading.Thread.Join()" PROGRAM, CAUSE_THREAD, true},
+	{COND "," CORECLR ",System.Threading.Tasks.Task.InternalWaitCore(int32,CancellationToken)"
+	      ",System.Threading.Tasks.TaskReplicator.Run(Parallel.RangeWorker)"
+	      ",System.Threading.Tasks.Parallel.ForWorker(int32,int32)" PROGRAM,
+	 CAUSE_EVENT, true},
 	/* Without kernel frames, libc does. */
 	{"/lib/libc.so.6!__libc_recvmsg,/app/libSystem.Native.so!SystemNative_ReceiveMessage"
 	 ",Interop.Sys.ReceiveMessage(SafeHandle)" PROGRAM,
