@@ -308,6 +308,30 @@ static int collect_check_no_cpu(const struct collect_arguments *a)
 	return 0;
 }
 
+/* -EINVAL, logged: an option is for waits, which are not recorded, or their stacks are not. */
+static int collect_check_waits(struct collect_arguments *a)
+{
+	bool causes = a->profiles & 1u << MANAGED_CAUSES;
+	const char *of_waits = a->record.off_cpu_min_ns     ? "--off-cpu-min"
+			       : a->record.max_overhead > 0 ? "--max-overhead"
+			       : a->post.load.idle          ? "--idle"
+			       : causes                     ? "--causes"
+							    : NULL;
+
+	if (of_waits && !a->record.off_cpu) {
+		log_error("%s is for waits; add --off-cpu to record them", of_waits);
+		return -EINVAL;
+	}
+	/* Without all switches, samples and events of the runtime cannot be joined with waits. */
+	if ((a->eventpipe || causes) && a->record.max_overhead <= 0)
+		a->record.max_overhead = 1;
+	if (a->record.off_cpu && !a->record.stack_bytes) {
+		log_error("--off-cpu needs --call-graph full, because each wait has a stack");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 {
 	int c;
@@ -344,30 +368,8 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 			  a->eventpipe ? "--eventpipe" : "an event profile");
 		return -EINVAL;
 	}
-	if (a->eventpipe) {
-		/* Without all switches, the state of a sampled thread is not known. */
-		a->record.off_cpu = true;
-		if (a->record.max_overhead <= 0)
-			a->record.max_overhead = 1;
-	}
-	const char *of_waits = a->record.off_cpu_min_ns             ? "--off-cpu-min"
-			       : a->record.max_overhead > 0         ? "--max-overhead"
-			       : a->post.load.idle                  ? "--idle"
-			       : a->profiles & 1u << MANAGED_CAUSES ? "--causes"
-								    : NULL;
-
-	if (of_waits && !a->record.off_cpu) {
-		log_error("%s is for waits; add --off-cpu to record them", of_waits);
-		return -EINVAL;
-	}
-	/* In windows, the runtime's events cannot be joined with the waits. */
-	if (a->profiles & 1u << MANAGED_CAUSES && a->record.max_overhead <= 0)
-		a->record.max_overhead = 1;
-	if (a->record.off_cpu && !a->record.stack_bytes) {
-		log_error("--off-cpu needs --call-graph full, because each wait has a stack");
-		return -EINVAL;
-	}
-	if (collect_check_no_cpu(a))
+	a->record.off_cpu |= a->eventpipe;
+	if (collect_check_waits(a) || collect_check_no_cpu(a))
 		return -EINVAL;
 	if (!a->record.freq_hz && !a->record.period && !a->record.no_cpu)
 		a->record.freq_hz = COLLECT_HZ;
