@@ -23,8 +23,7 @@ struct session_provider {
 	/* Only these events, if the runtime supports it (.NET 10). NULL: all. */
 	const uint32_t *ids;
 	uint32_t nids;
-	/* Instead of keywords and level if it does not, so that not too many events come. 0: the
-	 * same. */
+	/* For runtimes that ignore ids: keywords and level to use instead. 0: the same. */
 	uint64_t all_keywords;
 	uint32_t all_level;
 };

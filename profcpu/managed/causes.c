@@ -13,10 +13,10 @@
 #define CAUSES_CLOCK_NS (NS_PER_MS / 20)
 /* A thread that needs a collection may wait before the others are stopped. */
 #define CAUSES_PAUSE_NEAR_NS NS_PER_MS
-
 /* A thread may go on before the runtime has sent the event that the method is compiled. */
 #define CAUSES_JIT_BEFORE_NS NS_PER_MS
-/* Intervals that are looked at for one wait: after it began, and shorter than half of it. */
+/* The search gives up after so many intervals that end in the wait and take less than half of it.
+ */
 #define CAUSES_STEPS_MAX 64
 
 /* The events say this of a wait. */
@@ -136,9 +136,7 @@ static uint64_t overlap_of(const struct cause_interval *i, const struct cause_wa
 	return end > begin ? end - begin : 0;
 }
 
-/*
- * The interval of a kind that takes at least half of a wait, NULL: none.
- */
+/* The interval of a kind that takes at least half of a wait; NULL: none. */
 static const struct cause_interval *find(const struct causes *c, enum cause_evidence kind,
 					 int32_t tid, const struct cause_wait *w)
 {
@@ -229,10 +227,7 @@ int causes_take(struct causes *c, const struct cause_wait *wait)
 		r = add(c, &group);
 	if (r || !wait->blocked_ns)
 		return r;
-	if (!wait->is_estimated)
-		group.facts = facts_of(c, wait, &group.event);
-	else
-		group.facts = 0;
+	group.facts = wait->is_estimated ? 0 : facts_of(c, wait, &group.event);
 	group.ns = wait->blocked_ns;
 	group.waits = 1;
 	return add(c, &group);
@@ -295,7 +290,7 @@ static int finish(struct causes *c, struct profile *profile, struct idle *idle,
 int causes_finish(struct causes *c, struct profile *profile,
 		  int (*fn)(void *ctx, const struct cause_sum *sum), void *ctx)
 {
-	struct idle *idle;
+	struct idle *idle = NULL;
 	int r = idle_new(profile, &idle);
 
 	if (!r)

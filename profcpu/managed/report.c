@@ -106,7 +106,7 @@ static void put_estimated(const struct managed_profile *p, const struct managed_
 		outbuf_printf(
 			out,
 			"%10s%6.2f %%  are estimates: no event of the runtime explains them, so "
-			"causes may be wrong. --max-overhead 100 records all switches\n",
+			"causes may be wrong. Record with --max-overhead 100, or under less load\n",
 			"", percent(t->estimated_ns, p->weight));
 }
 

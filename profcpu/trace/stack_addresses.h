@@ -17,7 +17,7 @@ struct stack_addresses {
 	struct hashmap stacks; /* hashes */
 	struct hashmap seen;   /* addresses */
 	VEC(uint64_t) fresh;   /* the same; the caller may sort and reduce them before the clear */
-	/* Over a limit, or without memory. A stack counts each time that it passes by. */
+	/* Over a limit, or without memory. The same stack counts again at each event. */
 	uint64_t stacks_left_out, left_out;
 };
 
