@@ -32,17 +32,26 @@ def threads():
             yield child, child
 def lives():
     return read(f'/proc/{pid}/stat').rpartition(')')[2][1:2] not in ('', 'Z')
+def signals(number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:  # the shell reaps profcpu as soon as it has ended
+        pass
+def resume():
+    signals(signal.SIGCONT)
+def stop():
+    signals(signal.SIGSTOP)
 while time.monotonic() < end and lives():
-    if not delay:  # the shell reaps profcpu as soon as it has ended
-        os.kill(pid, signal.SIGCONT)
+    if not delay:
+        resume()
         time.sleep(0.001)
-        os.kill(pid, signal.SIGSTOP)
+        stop()
     for of, tid in threads():
         found = read(f'/proc/{of}/task/{tid}/comm').strip() == name
         if found and (name != 'ask' or of != pid):  # the process that asks, and its thread that waits
             time.sleep(delay)
             failed = libc.syscall(234, int(of), int(tid), int(number))  # tgkill
-            os.kill(pid, signal.SIGCONT)
+            resume()
             sys.exit('the thread ended before the signal' if failed else 0)
 sys.exit(1)
 PY
