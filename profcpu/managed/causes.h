@@ -6,25 +6,11 @@
 #define PROFCPU_MANAGED_CAUSES_H
 
 #include "profcpu/managed/cause_rules.h"
+#include "profcpu/managed/evidence.h"
 
 #include <stdint.h>
 
 struct causes;
-
-enum cause_evidence {
-	EVIDENCE_LOCK,       /* a thread waits for a lock */
-	EVIDENCE_PAUSE,      /* the GC has stopped the threads */
-	EVIDENCE_STARVATION, /* the pool has too few threads */
-	EVIDENCE_JIT,        /* a thread compiles a method */
-	EVIDENCE_KINDS,
-};
-
-/* The time of an event. Times are those of the recording. */
-struct cause_interval {
-	int32_t tid; /* 0: all threads */
-	uint64_t begin_ns, end_ns;
-	uint32_t event; /* for struct cause_sum */
-};
 
 struct cause_wait {
 	int32_t tid;
@@ -43,12 +29,9 @@ struct cause_sum {
 	uint64_t ns, waits;
 };
 
-/* 0; -ENOMEM. */
-int causes_new(struct causes **ret_causes);
+/* evidence: borrowed, and sorted before the first wait. 0; -ENOMEM. */
+int causes_new(const struct evidence *evidence, struct causes **ret_causes);
 void causes_free(struct causes *c);
-
-/* All intervals come before the first wait. 0; -ENOMEM. */
-int causes_add(struct causes *c, enum cause_evidence kind, const struct cause_interval *interval);
 
 /* 0; -ENOMEM. */
 int causes_take(struct causes *c, const struct cause_wait *wait);

@@ -1,4 +1,4 @@
-#include "profcpu/managed/profiles.h"
+#include "profcpu/managed/profiles_impl.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -19,34 +19,12 @@
 /* Bit of a stack's number: it stands for the thread that holds the lock, to get its name. */
 #define PROFILES_OWNER (UINT64_C(1) << 63)
 
-/* The names of an event. */
-struct profiles_named {
-	uint32_t thread, stack; /* PROFILE_NONE: not named */
-	uint32_t owner;         /* thread that holds the lock */
-};
-
-struct managed_profiles {
-	struct profile *profile;
-	struct managed_events events;
-	struct trace_place place;
-	bool raw_names;
-	VEC(struct profiles_named) named; /* by event */
-	size_t next;                      /* event to name */
-	bool owner_is_next;               /* first the owner of the lock of the event before it */
-	struct unnamed_callchain callchain;
-	struct managed_profile kinds[MANAGED_KINDS];
-	struct causes *causes;       /* NULL: not wanted */
-	struct hashmap groups, sums; /* -> index in the lists of a kind */
-	struct hashmap label_frames; /* kind and label -> frame */
-	struct managed_totals totals;
-};
-
 /* Adds what an event tells of the causes of waits. */
 static int add_evidence(struct managed_profiles *m, size_t i)
 {
 	const struct managed_event *e = &m->events.v.v[i];
-	struct cause_interval interval = {.end_ns = e->time_ns, .event = (uint32_t)i};
-	enum cause_evidence kind;
+	struct evidence_interval interval = {.end_ns = e->time_ns, .event = (uint32_t)i};
+	enum evidence_kind kind;
 	uint64_t took = e->weight;
 
 	switch ((enum managed_kind)e->kind) {
@@ -69,7 +47,7 @@ static int add_evidence(struct managed_profiles *m, size_t i)
 		return 0;
 	}
 	interval.begin_ns = e->time_ns > took ? e->time_ns - took : 0;
-	return causes_add(m->causes, kind, &interval);
+	return evidence_add(&m->evidence, kind, &interval);
 }
 
 static int prepare(struct managed_profiles *m, const struct managed_options *options)
@@ -78,7 +56,7 @@ static int prepare(struct managed_profiles *m, const struct managed_options *opt
 	int r = trace_place_find(&options->place, &m->events.head, &m->place);
 
 	if (!r && options->wanted & 1u << MANAGED_CAUSES)
-		r = causes_new(&m->causes);
+		r = causes_new(&m->evidence, &m->causes);
 	for (size_t i = 0; i < m->events.v.len && !r; i++) {
 		m->events.v.v[i].time_ns = trace_place_ns(&m->place, m->events.v.v[i].time_ns);
 		r = vec_push(&m->named, blank);
@@ -137,6 +115,7 @@ void managed_profiles_free(struct managed_profiles *m)
 		vec_free(&m->kinds[k].places.list);
 	}
 	causes_free(m->causes);
+	evidence_free(&m->evidence);
 	hashmap_free(&m->groups);
 	hashmap_free(&m->sums);
 	hashmap_free(&m->label_frames);
@@ -217,7 +196,7 @@ struct unnamed_source managed_profiles_source(struct managed_profiles *m)
 		.pid = m->place.pid, .next = next_of, .name = name_of, .ctx = m};
 }
 
-static const struct profile_frame *frame_at(const struct managed_profiles *m, uint32_t stack)
+const struct profile_frame *managed_frame_at(const struct managed_profiles *m, uint32_t stack)
 {
 	return profile_frame_of(m->profile, profile_stack_frame(m->profile, stack));
 }
@@ -248,9 +227,8 @@ static int put_label(struct managed_profiles *m, size_t i, uint32_t *ret_frame)
 	return r ? r : hashmap_put(&m->label_frames, key, *ret_frame);
 }
 
-/* Finds the stack with one more frame, or one that stands for it if memory is short. */
-static int put_above(struct managed_profiles *m, uint32_t callers, uint32_t frame,
-		     uint32_t *ret_stack)
+int managed_put_above(struct managed_profiles *m, uint32_t callers, uint32_t frame,
+		      uint32_t *ret_stack)
 {
 	int r = profile_stack(m->profile, callers, frame, ret_stack);
 
@@ -270,20 +248,20 @@ static int put_stack(struct managed_profiles *m, size_t i, uint32_t *ret_stack,
 	*ret_callers = has_leaf ? profile_stack_parent(m->profile, bare) : bare;
 	*ret_stack = bare;
 	/* A compiled method has the name that samples of it have. */
-	if (has_leaf && frame_at(m, bare)->status == FRAME_IS_NAMED)
+	if (has_leaf && managed_frame_at(m, bare)->status == FRAME_IS_NAMED)
 		return 0;
 	int r = put_label(m, i, &frame);
 
-	return r ? r : put_above(m, *ret_callers, frame, ret_stack);
+	return r ? r : managed_put_above(m, *ret_callers, frame, ret_stack);
 }
 
-static uint64_t add(uint64_t a, uint64_t b)
+uint64_t managed_add(uint64_t a, uint64_t b)
 {
 	return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
 }
 
-static int add_group(struct managed_profiles *m, struct managed_profile *p, uint32_t thread,
-		     uint32_t stack, uint64_t weight, uint64_t events)
+int managed_add_group(struct managed_profiles *m, struct managed_profile *p, uint32_t thread,
+		      uint32_t stack, uint64_t weight, uint64_t events)
 {
 	const struct profile_group group = {.event = p->event, .thread = thread, .stack = stack};
 	uint64_t key = hash_mix((uint64_t)thread << 32 | stack, p->event);
@@ -297,13 +275,12 @@ static int add_group(struct managed_profiles *m, struct managed_profile *p, uint
 	struct profile_group *g = &p->v.v[*index];
 
 	g->samples = g->samples + events < UINT32_MAX ? g->samples + (uint32_t)events : UINT32_MAX;
-	g->weight = add(g->weight, weight);
+	g->weight = managed_add(g->weight, weight);
 	return 0;
 }
 
-/* list: labels or places of a kind. */
-static int add_sum(struct managed_profiles *m, struct managed_sums *sums, uint64_t list,
-		   uint32_t name, uint64_t weight, uint64_t events)
+int managed_add_sum(struct managed_profiles *m, struct managed_sums *sums, uint64_t list,
+		    uint32_t name, uint64_t weight, uint64_t events)
 {
 	const struct managed_sum blank = {.name = name};
 	uint32_t *index;
@@ -314,18 +291,17 @@ static int add_sum(struct managed_profiles *m, struct managed_sums *sums, uint64
 		r = vec_push(&sums->list, blank);
 	if (r)
 		return r;
-	sums->list.v[*index].weight = add(sums->list.v[*index].weight, weight);
+	sums->list.v[*index].weight = managed_add(sums->list.v[*index].weight, weight);
 	sums->list.v[*index].events += events;
 	return 0;
 }
 
-/* The innermost method of the program on a stack; else of .NET's libraries; PROFILE_NONE: none. */
-static uint32_t place_of(const struct managed_profiles *m, uint32_t stack)
+uint32_t managed_place_of(const struct managed_profiles *m, uint32_t stack)
 {
 	uint32_t any = PROFILE_NONE;
 
 	for (; stack != PROFILE_STACK_EMPTY; stack = profile_stack_parent(m->profile, stack)) {
-		const struct profile_frame *f = frame_at(m, stack);
+		const struct profile_frame *f = managed_frame_at(m, stack);
 
 		if (f->kind != FRAME_MANAGED)
 			continue;
@@ -336,8 +312,7 @@ static uint32_t place_of(const struct managed_profiles *m, uint32_t stack)
 	return any;
 }
 
-/* Its event of the profile, once it is needed. */
-static int begin_kind(struct managed_profiles *m, enum managed_kind kind)
+int managed_begin_kind(struct managed_profiles *m, enum managed_kind kind)
 {
 	const struct managed_kind_info *info = managed_kind_info(kind);
 	struct profile_event event = {.has_period = true};
@@ -355,97 +330,24 @@ static int add_event(struct managed_profiles *m, size_t i)
 	const struct managed_event *e = &m->events.v.v[i];
 	struct managed_profile *p = &m->kinds[e->kind];
 	uint32_t stack, callers, place;
-	int r = begin_kind(m, e->kind);
+	int r = managed_begin_kind(m, e->kind);
 
 	if (!r)
 		r = put_stack(m, i, &stack, &callers);
 	if (!r)
-		r = add_group(m, p, m->named.v[i].thread, stack, e->weight, 1);
+		r = managed_add_group(m, p, m->named.v[i].thread, stack, e->weight, 1);
 	if (!r)
-		r = add_sum(m, &p->labels, e->kind, frame_at(m, stack)->name, e->weight, 1);
+		r = managed_add_sum(m, &p->labels, e->kind, managed_frame_at(m, stack)->name,
+				    e->weight, 1);
 	if (r)
 		return r;
-	place = place_of(m, callers);
+	place = managed_place_of(m, callers);
 	if (place != PROFILE_NONE)
-		r = add_sum(m, &p->places, MANAGED_KINDS + e->kind, place, e->weight, 1);
+		r = managed_add_sum(m, &p->places, MANAGED_KINDS + e->kind, place, e->weight, 1);
 	p->events++;
-	p->weight = add(p->weight, e->weight);
+	p->weight = managed_add(p->weight, e->weight);
 	if (!r && !managed_kind_info(e->kind)->countname)
 		r = vec_push(&p->weights, e->weight);
-	return r;
-}
-
-int managed_profiles_take_wait(struct managed_profiles *m, struct cause_wait *wait)
-{
-	const struct profile_thread *t = profile_thread_of(m->profile, wait->thread);
-
-	if (!m->causes || t->pid != m->place.pid)
-		return 0;
-	wait->tid = t->tid;
-	if (wait->is_estimated)
-		m->totals.estimated_ns = add(m->totals.estimated_ns, wait->blocked_ns);
-	return causes_take(m->causes, wait);
-}
-
-/* The frame above a wait: its cause, or the owner of the lock. */
-static int cause_frame(struct managed_profiles *m, const struct cause_sum *sum, uint32_t *ret_frame)
-{
-	const char *label = cause_label(sum->cause);
-	struct outbuf text = outbuf_to(-1);
-
-	if (sum->cause == CAUSE_LOCK)
-		managed_label_owner(m->profile,
-				    sum->event < m->named.len ? m->named.v[sum->event].owner
-							      : PROFILE_NONE,
-				    &text);
-	else
-		outbuf_str(&text, label);
-	int r = text.error ? text.error
-			   : profile_label_frame(m->profile, text.data, text.len, FRAME_SUBJECT,
-						 ret_frame);
-
-	outbuf_close(&text);
-	return r;
-}
-
-/* Adds a cause and the method of the program that waits. */
-static int add_cause_sums(struct managed_profiles *m, struct managed_profile *p,
-			  const struct cause_sum *sum)
-{
-	const char *word = cause_word(sum->cause);
-	uint32_t place = place_of(m, sum->stack), name;
-	struct outbuf text = outbuf_to(-1);
-	int r = profile_text(m->profile, word, strlen(word), &name);
-
-	if (!r)
-		r = add_sum(m, &p->labels, MANAGED_CAUSES, name, sum->ns, sum->waits);
-	if (r || place == PROFILE_NONE || sum->cause == CAUSE_IDLE || sum->cause == CAUSE_CPU)
-		return r;
-	outbuf_printf(&text, "%s in %s", word, profile_text_of(m->profile, place, NULL));
-	r = text.error ? text.error : profile_text(m->profile, text.data, text.len, &name);
-	outbuf_close(&text);
-	return r ? r
-		 : add_sum(m, &p->places, MANAGED_KINDS + MANAGED_CAUSES, name, sum->ns,
-			   sum->waits);
-}
-
-static int add_cause(void *ctx, const struct cause_sum *sum)
-{
-	struct managed_profiles *m = ctx;
-	struct managed_profile *p = &m->kinds[MANAGED_CAUSES];
-	uint32_t stack = sum->stack, frame;
-	int r = begin_kind(m, MANAGED_CAUSES);
-
-	if (!r && sum->cause != CAUSE_NO_STACK)
-		r = cause_frame(m, sum, &frame);
-	if (!r && sum->cause != CAUSE_NO_STACK)
-		r = put_above(m, sum->stack, frame, &stack);
-	if (!r)
-		r = add_group(m, p, sum->thread, stack, sum->ns, sum->waits);
-	if (!r)
-		r = add_cause_sums(m, p, sum);
-	p->events += sum->waits;
-	p->weight = add(p->weight, sum->ns);
 	return r;
 }
 
@@ -488,10 +390,11 @@ static void sum_writer(struct managed_profiles *m)
 			event = groups[i].event;
 		if (groups[i].event != event || t->pid != m->place.pid)
 			continue;
-		m->totals.cpu_weight = add(m->totals.cpu_weight, groups[i].weight);
+		m->totals.cpu_weight = managed_add(m->totals.cpu_weight, groups[i].weight);
 		if (!strncmp(profile_text_of(m->profile, t->comm, NULL), PROFILES_WRITER,
 			     strlen(PROFILES_WRITER)))
-			m->totals.writer_weight = add(m->totals.writer_weight, groups[i].weight);
+			m->totals.writer_weight =
+				managed_add(m->totals.writer_weight, groups[i].weight);
 	}
 }
 
@@ -517,7 +420,7 @@ int managed_profiles_finish(struct managed_profiles *m)
 			r = add_event(m, i);
 	}
 	if (!r && m->causes)
-		r = causes_finish(m->causes, m->profile, add_cause, m);
+		r = managed_finish_causes(m);
 	if (r)
 		return r;
 	for (unsigned k = 0; k < MANAGED_KINDS; k++) {

@@ -14,6 +14,7 @@ enum { TID = 7, OTHER = 8 };
 
 static struct profile *profile;
 static struct causes *causes;
+static struct evidence evidence;
 static uint32_t thread, in_runtime, in_task, in_program, idle_loop;
 static struct cause_sum sums[16];
 static size_t nsums;
@@ -39,7 +40,7 @@ static int setup(void **state)
 	(void)state;
 	nsums = 0;
 	assert_int_equal(profile_new(&profile), 0);
-	assert_int_equal(causes_new(&causes), 0);
+	assert_int_equal(causes_new(&evidence, &causes), 0);
 	assert_int_equal(profile_text(profile, "offcpu-time", 11, &event.name), 0);
 	assert_int_equal(profile_event(profile, &event, &id), 0);
 	assert_int_equal(profile_text(profile, "app", 3, &t.comm), 0);
@@ -60,16 +61,19 @@ static int teardown(void **state)
 {
 	(void)state;
 	causes_free(causes);
+	evidence_free(&evidence);
+	evidence = (struct evidence){0};
 	profile_free(profile);
 	return 0;
 }
 
 /* Times are milliseconds. */
-static void add(enum cause_evidence kind, int32_t tid, uint64_t begin, uint64_t end, uint32_t event)
+static void add(enum evidence_kind kind, int32_t tid, uint64_t begin, uint64_t end, uint32_t event)
 {
-	const struct cause_interval i = {tid, begin * NS_PER_MS, end * NS_PER_MS, event};
+	const struct evidence_interval i = {tid, begin * NS_PER_MS, end * NS_PER_MS, event};
 
-	assert_int_equal(causes_add(causes, kind, &i), 0);
+	assert_int_equal(evidence_add(&evidence, kind, &i), 0);
+	evidence_sort(&evidence);
 }
 
 static void take(uint32_t stack, uint64_t begin, uint64_t end)
