@@ -97,7 +97,7 @@ static int collect_outputs(const struct collect_arguments *a, const struct outdi
 
 /* The session of events beside the samples. */
 struct collect_session {
-	struct session_provider providers[2];
+	struct session_provider providers[BESIDE_PROVIDERS_MAX];
 	size_t nproviders;
 	uint32_t ids[COLLECT_IDS_MAX];
 	struct outbuf events; /* manifest "trace_events" */
@@ -173,6 +173,13 @@ static int collect_beside(struct collect_arguments *a, const struct outdir *dir,
 	}
 	collect_add_profiles(a, s, &runtime);
 	s->providers[s->nproviders++] = runtime;
+	if (a->profiles & 1u << MANAGED_CAUSES)
+		s->providers[s->nproviders++] =
+			(struct session_provider){.name = PROVIDER_PRIVATE,
+						  .keywords = COLLECT_GC_KEYWORD,
+						  .level = 4,
+						  .ids = managed_private_ids,
+						  .nids = MANAGED_PRIVATE_IDS};
 	outbuf_char(&s->events, 0);
 	const struct beside_options options = {.pid = a->record.npids ? a->record.pids[0] : 0,
 					       .providers = s->providers,

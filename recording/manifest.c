@@ -95,7 +95,9 @@ static bool is_picture(const char *name)
 					    RECORDING_JIT_SVG,
 					    RECORDING_JIT_FOLDED,
 					    RECORDING_CAUSES_SVG,
-					    RECORDING_CAUSES_FOLDED};
+					    RECORDING_CAUSES_FOLDED,
+					    RECORDING_RUNTIME_SVG,
+					    RECORDING_RUNTIME_FOLDED};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))

@@ -34,6 +34,7 @@
 #define RECORDING_TRACE_THREADS "trace.threads"
 #define RECORDING_TRACE_THREADS_LINE "%d %d"
 #define RECORDING_TRACE_SAMPLER "sampler"
+#define RECORDING_TRACE_UNLISTED "unlisted" /* the runtime cannot send single events */
 #define RECORDING_SYMBOLS "symbols"
 #define RECORDING_NAMES "names"   /* in symbols/ */
 #define RECORDING_STACKS "stacks" /* in symbols/ */
@@ -62,6 +63,8 @@
 #define RECORDING_JIT_FOLDED "jit.folded"
 #define RECORDING_CAUSES_SVG "causes.svg"
 #define RECORDING_CAUSES_FOLDED "causes.folded"
+#define RECORDING_RUNTIME_SVG "runtime.svg"
+#define RECORDING_RUNTIME_FOLDED "runtime.folded"
 #define RECORDING_SCRIPT "perf_script.out"
 #define RECORDING_REPORT "report.json"
 #define RECORDING_ARCHIVE "prof.tar.gz"
@@ -104,7 +107,7 @@ struct recording_manifest {
 	uint64_t forger;
 	/*
 	 * Purposes of trace.nettrace: words between commas, of managed/kinds.h and
-	 * RECORDING_TRACE_SAMPLER. NULL or "": the sampler.
+	 * RECORDING_TRACE_*. NULL or "": the sampler.
 	 */
 	char *trace_events;
 	/* The process of trace.nettrace; 0: there is none. */

@@ -21,6 +21,7 @@ struct session {
 	const struct port *port;
 	int fd, stop_fd; /* stop_fd stays open, so that the runtime can reply */
 	uint64_t id;
+	enum ipc_command command; /* that began it */
 	struct nettrace *trace;
 	struct session_copy copy;
 	struct parse_error damage;
@@ -37,16 +38,22 @@ static int session_fail(struct port_error *err, int code, const char *what)
 	return code;
 }
 
+/* Whether the runtime sends only the listed events. */
+static bool session_lists_events(enum ipc_command command)
+{
+	return command >= IPC_COLLECT_TRACING5;
+}
+
 static void session_put_provider(struct outbuf *o, const struct session_provider *p,
 				 enum ipc_command command)
 {
-	bool all = command < IPC_COLLECT_TRACING5 && p->all_keywords;
+	bool all = !session_lists_events(command) && p->all_keywords;
 
 	ipc_put_u64(o, all ? p->all_keywords : p->keywords);
 	ipc_put_u32(o, all ? p->all_level : p->level);
 	ipc_put_text(o, p->name);
 	ipc_put_text(o, p->arguments ? p->arguments : "");
-	if (command < IPC_COLLECT_TRACING5)
+	if (!session_lists_events(command))
 		return;
 	ipc_put_u8(o, p->ids != NULL);
 	ipc_put_u32(o, p->nids);
@@ -97,6 +104,7 @@ static int session_open(struct session *s, const struct session_request *request
 	s->id = reader_u64(&id);
 	if (id.failed)
 		return session_fail(err, -EBADMSG, "its reply lacks the id of the session");
+	s->command = command;
 	s->fd = TAKE_FD(fd);
 	return 0;
 }
@@ -156,6 +164,11 @@ int session_begin(const struct port *p, const struct session_request *request,
 int session_fd(const struct session *s)
 {
 	return s->fd;
+}
+
+bool session_takes_ids(const struct session *s)
+{
+	return session_lists_events(s->command);
 }
 
 struct nettrace_stats session_stats(const struct session *s)

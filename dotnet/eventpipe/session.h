@@ -12,6 +12,7 @@
 
 /* Providers of the runtime itself. */
 #define PROVIDER_RUNTIME "Microsoft-Windows-DotNETRuntime"
+#define PROVIDER_PRIVATE "Microsoft-Windows-DotNETRuntimePrivate"
 #define PROVIDER_RUNDOWN "Microsoft-Windows-DotNETRuntimeRundown"
 #define PROVIDER_SAMPLER "Microsoft-DotNETCore-SampleProfiler"
 
@@ -65,6 +66,9 @@ struct session;
 int session_begin(const struct port *p, const struct session_request *request,
 		  const struct nettrace_listener *listener, const struct session_copy *copy,
 		  uint64_t deadline_ns, struct session **ret_session, struct port_error *err);
+
+/* Whether the runtime sends only the listed events of a provider. */
+bool session_takes_ids(const struct session *s);
 
 /* For poll: readable when events wait. */
 int session_fd(const struct session *s);

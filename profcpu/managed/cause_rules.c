@@ -268,6 +268,7 @@ struct walk {
 	struct cause_by_names found;
 	enum wait_cause weak; /* if nothing else is found */
 	bool in_code;         /* beyond the kernel and libc */
+	bool in_managed;      /* beyond native code */
 };
 
 static bool is_module(const struct walk *w, const struct profile_frame *f, const char *begins)
@@ -301,6 +302,7 @@ static void take_native(struct walk *w, const struct profile_frame *f, const cha
 		return;
 	}
 	if (f->kind == FRAME_RUNTIME && is_module(w, f, "libclrjit.so")) {
+		w->found.in_jit |= !w->in_managed;
 		if (!known)
 			w->found.cause = CAUSE_JIT;
 	} else if (f->kind == FRAME_RUNTIME) {
@@ -317,7 +319,7 @@ static bool take_managed(struct walk *w, const char *name)
 {
 	enum wait_cause cause = by_method(name, RULES(of_managed));
 
-	w->in_code = true;
+	w->in_code = w->in_managed = true;
 	if (cause != CAUSE_UNKNOWN) {
 		w->found.cause = cause;
 		return true;

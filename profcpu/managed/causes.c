@@ -23,6 +23,7 @@ enum fact {
 	FACT_STARVED = 16,
 	FACT_COMPILES = 32, /* in its own compilation */
 	FACT_COMPILED = 64, /* ended with the compilation by another thread */
+	FACT_ESTIMATED = 128,
 };
 
 struct cause_group {
@@ -117,7 +118,7 @@ int causes_take(struct causes *c, const struct cause_wait *wait)
 		r = add(c, &group);
 	if (r || !wait->blocked_ns)
 		return r;
-	group.facts = wait->is_estimated ? 0 : facts_of(c, wait, &group.event);
+	group.facts = wait->is_estimated ? FACT_ESTIMATED : facts_of(c, wait, &group.event);
 	group.ns = wait->blocked_ns;
 	group.waits = 1;
 	return add(c, &group);
@@ -163,10 +164,12 @@ static int finish(struct causes *c, struct profile *profile, struct idle *idle,
 			names = cause_of_stack(profile, g->stack);
 			*at = (uint32_t)names.cause << 1 | names.in_runtime;
 		}
-		names = (struct cause_by_names){(enum wait_cause)(*at >> 1), *at & 1};
+		names = (struct cause_by_names){.cause = (enum wait_cause)(*at >> 1),
+						.in_runtime = *at & 1};
 		const struct cause_sum sum = {.thread = g->thread,
 					      .stack = g->stack,
 					      .cause = cause_of(g, names, idle),
+					      .is_estimated = g->facts & FACT_ESTIMATED,
 					      .event = g->event,
 					      .ns = g->ns,
 					      .waits = g->waits};

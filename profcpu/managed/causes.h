@@ -25,6 +25,7 @@ struct cause_wait {
 struct cause_sum {
 	uint32_t thread, stack;
 	enum wait_cause cause;
+	bool is_estimated;
 	uint32_t event; /* of the EVIDENCE_LOCK that shows the cause; UINT32_MAX: none */
 	uint64_t ns, waits;
 };

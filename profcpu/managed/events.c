@@ -1,10 +1,12 @@
 #include "profcpu/managed/events_impl.h"
 
 #include "base/outbuf.h"
+#include "base/reader.h"
 #include "dotnet/eventpipe/event_payload.h"
 #include "dotnet/eventpipe/method_name.h"
 #include "dotnet/eventpipe/nettrace_read.h"
 #include "dotnet/eventpipe/session.h"
+#include "profcpu/managed/work.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,6 +22,8 @@
  * ThreadAdjustmentReasonMap of dotnet/runtime. */
 #define EVENTS_REASON_STARVATION 6
 #define EVENTS_REASON_BLOCKING 8
+/* GCGlobalHeapHistory before its times. Source: ClrEtwAll.man of dotnet/runtime. */
+#define EVENTS_HISTORY_BYTES 50
 
 struct events_reader {
 	struct managed_events *e;
@@ -179,6 +183,37 @@ static int take_adjustment(struct events_reader *r, const struct nettrace_event 
 	return 0;
 }
 
+/* Phases of a background collection. */
+static int take_background(struct events_reader *r, const struct nettrace_event *event,
+			   struct managed_raw *raw)
+{
+	(void)r;
+	(void)event;
+	raw->event.kind = MANAGED_RUNTIME;
+	raw->event.label = raw->id == MANAGED_ID_BACKGROUND_BEGIN ? WORK_BACKGROUND_MARK
+								  : WORK_BACKGROUND_SWEEP;
+	return 0;
+}
+
+/* How long the phases of a collection took. The times are behind the fields. */
+static int take_history(struct events_reader *r, const struct nettrace_event *event,
+			struct managed_raw *raw)
+{
+	struct reader payload = reader_of(event->blob.payload, event->blob.payload_len);
+	struct managed_history history = {.n = (uint32_t)number_of(r, event, "Count")};
+
+	raw->event.kind = MANAGED_RUNTIME;
+	raw->key = r->raws.histories.len;
+	if (history.n > MANAGED_HISTORY_COMPACTING)
+		history.n = 0;
+	(void)reader_bytes(&payload, EVENTS_HISTORY_BYTES);
+	for (uint32_t i = 0; i < history.n; i++)
+		history.us[i] = reader_u32(&payload);
+	if (payload.failed)
+		history.n = 0;
+	return vec_push(&r->raws.histories, history);
+}
+
 static const struct events_taker {
 	uint16_t id;
 	uint8_t kind;
@@ -198,13 +233,26 @@ static const struct events_taker {
 	{MANAGED_ID_METHOD_LOAD, MANAGED_JIT, take_compilation},
 	{MANAGED_ID_JITTING_STARTED, MANAGED_JIT, take_compilation},
 	{MANAGED_ID_POOL_ADJUSTED, MANAGED_CAUSES, take_adjustment},
+	{MANAGED_ID_GC_HISTORY, MANAGED_RUNTIME, take_history},
+	{MANAGED_ID_BACKGROUND_BEGIN, MANAGED_RUNTIME, take_background},
+	{MANAGED_ID_BACKGROUND_SWEEP, MANAGED_RUNTIME, take_background},
+	{MANAGED_ID_BACKGROUND_END, MANAGED_RUNTIME, take_background},
 };
 
-static const struct events_taker *taker_of(const struct events_reader *r,
-					   const struct nettrace_kind *kind)
+/* enum managed_event_id of an event; 0: none of them. */
+static uint16_t id_of(const struct nettrace_kind *kind)
+{
+	if (!strcmp(kind->provider, PROVIDER_RUNTIME))
+		return kind->event_id < MANAGED_ID_PRIVATE ? (uint16_t)kind->event_id : 0;
+	return !strcmp(kind->provider, PROVIDER_PRIVATE) && kind->event_id < MANAGED_ID_PRIVATE
+		       ? (uint16_t)(MANAGED_ID_PRIVATE | kind->event_id)
+		       : 0;
+}
+
+static const struct events_taker *taker_of(const struct events_reader *r, uint16_t id)
 {
 	for (size_t i = 0; i < sizeof(takers) / sizeof(takers[0]); i++)
-		if (takers[i].id == kind->event_id)
+		if (takers[i].id == id)
 			return r->wanted & 1u << takers[i].kind ? &takers[i] : NULL;
 	return NULL;
 }
@@ -214,7 +262,8 @@ static bool is_full(const struct events_reader *r)
 	const struct managed_events *e = r->e;
 
 	/* The joined events take as much again, at most. */
-	return 2 * vec_bytes(&r->raws.v) + e->stacks.text.total_bytes + e->texts.text.total_bytes +
+	return 2 * (vec_bytes(&r->raws.v) + vec_bytes(&r->raws.histories)) +
+		       e->stacks.text.total_bytes + e->texts.text.total_bytes +
 		       (e->stacks.cap + e->texts.cap) * sizeof(*e->stacks.entries) >
 	       r->max_bytes;
 }
@@ -226,13 +275,12 @@ static int take_event(void *ctx, const struct nettrace_event *event)
 					    .tid = (uint32_t)event->thread,
 					    .label = MANAGED_NO_LABEL},
 				  .order = (uint32_t)r->raws.v.len,
-				  .id = (uint16_t)event->kind->event_id};
+				  .id = id_of(event->kind)};
 
 	r->e->seen++;
 	if (event->time_ns > r->e->last_ns)
 		r->e->last_ns = event->time_ns;
-	const struct events_taker *taker =
-		strcmp(event->kind->provider, PROVIDER_RUNTIME) ? NULL : taker_of(r, event->kind);
+	const struct events_taker *taker = taker_of(r, raw.id);
 
 	if (!taker)
 		return 0;
@@ -272,6 +320,7 @@ int managed_events_read(int fd, unsigned wanted, uint64_t max_bytes,
 		e = e ? e : paired;
 	}
 	vec_free(&r.raws.v);
+	vec_free(&r.raws.histories);
 	outbuf_close(&r.text);
 	outbuf_close(&r.name);
 	return e;

@@ -25,7 +25,7 @@ struct managed_event {
 	/*
 	 * Id in texts: the type, or the method in the runtime's spelling. Contention: the thread
 	 * that holds the lock, 0: not known. GC: struct managed_collection, packed. Causes: the
-	 * pool has added a thread, because work items waited.
+	 * pool has added a thread, because work items waited. Runtime: enum work_phase.
 	 */
 	uint32_t label;
 	uint8_t kind; /* enum managed_kind */

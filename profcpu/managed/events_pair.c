@@ -1,8 +1,10 @@
 /* Joins the events that begin and end a wait for a lock, a pause of the GC, or a compilation. */
 #include "profcpu/managed/events_impl.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/hashmap.h"
+#include "profcpu/managed/work.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,11 +26,13 @@ struct pair_pause {
 struct pairing {
 	struct managed_events *e;
 	const struct managed_raw *raws;
+	const struct managed_history *histories;
 	struct hashmap begun; /* thread, and method or kind -> raw event that begins */
 	struct pair_pause pauses[PAIR_PAUSES_MAX];
 	size_t npauses;
 	uint32_t background; /* the background collection that goes on; MANAGED_NO_LABEL: none */
 	uint64_t background_count;
+	uint64_t blocking_ns; /* begin of the last blocking collection; 0: none, or it has ended */
 	struct managed_event triggered; /* the last GCTriggered, until a pause takes its stack */
 };
 
@@ -144,10 +148,40 @@ static void begin_collection(struct pairing *p, const struct managed_raw *raw)
 		}
 	}
 	p->triggered.weight = 0;
-	if (managed_collection_of(raw->event.label).type != PAIR_TYPE_BACKGROUND)
+	if (managed_collection_of(raw->event.label).type != PAIR_TYPE_BACKGROUND) {
+		p->blocking_ns = raw->event.time_ns;
 		return;
+	}
 	p->background = raw->event.label;
 	p->background_count = raw->key;
+}
+
+/* The phases of a blocking collection follow one another from its begin. */
+static int add_phases(struct pairing *p, const struct managed_raw *raw)
+{
+	static const uint8_t phases[2][3] = {{WORK_PLAN, WORK_SWEEP},
+					     {WORK_PLAN, WORK_RELOCATE, WORK_COMPACT}};
+	const struct managed_history *h = &p->histories[raw->key];
+	struct managed_event event = raw->event;
+	uint64_t marks = 0, begin = p->blocking_ns;
+	int r = 0;
+
+	if (h->n < MANAGED_HISTORY_SWEEPING || !begin)
+		return 0;
+	p->blocking_ns = 0;
+	for (uint32_t i = 0; i < MANAGED_HISTORY_MARKS; i++)
+		marks += h->us[i];
+	event.label = WORK_MARK;
+	event.weight = marks * (NS_PER_MS / 1000);
+	for (uint32_t i = MANAGED_HISTORY_MARKS;; i++) {
+		begin += event.weight;
+		event.time_ns = begin < raw->event.time_ns ? begin : raw->event.time_ns;
+		r = vec_push(&p->e->v, event);
+		if (r || i == h->n)
+			return r;
+		event.label = phases[h->n == MANAGED_HISTORY_COMPACTING][i - MANAGED_HISTORY_MARKS];
+		event.weight = h->us[i] * (NS_PER_MS / 1000);
+	}
 }
 
 static int pair_one(struct pairing *p, const struct managed_raw *raw)
@@ -155,9 +189,18 @@ static int pair_one(struct pairing *p, const struct managed_raw *raw)
 	switch (raw->id) {
 	case MANAGED_ID_CONTENTION_START:
 	case MANAGED_ID_JITTING_STARTED:
+	case MANAGED_ID_BACKGROUND_BEGIN:
 		return begin_one(p, raw);
+	case MANAGED_ID_BACKGROUND_SWEEP: {
+		int r = end_one(p, raw);
+
+		return r ? r : begin_one(p, raw);
+	}
+	case MANAGED_ID_GC_HISTORY:
+		return add_phases(p, raw);
 	case MANAGED_ID_CONTENTION_STOP:
 	case MANAGED_ID_METHOD_LOAD:
+	case MANAGED_ID_BACKGROUND_END:
 		return end_one(p, raw);
 	case MANAGED_ID_SUSPEND_BEGIN:
 		begin_pause(p, raw);
@@ -195,7 +238,10 @@ static int by_time(const void *a, const void *b)
 
 int managed_events_pair(struct managed_events *e, struct managed_raws *raws)
 {
-	struct pairing p = {.e = e, .raws = raws->v.v, .background = MANAGED_NO_LABEL};
+	struct pairing p = {.e = e,
+			    .raws = raws->v.v,
+			    .histories = raws->histories.v,
+			    .background = MANAGED_NO_LABEL};
 	int r = 0;
 
 	if (raws->v.len)

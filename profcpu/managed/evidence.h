@@ -10,6 +10,7 @@
 enum evidence_kind {
 	EVIDENCE_LOCK,       /* a thread waits for a lock */
 	EVIDENCE_PAUSE,      /* the GC has stopped the threads */
+	EVIDENCE_COLLECTOR,  /* a thread has stopped the others, and may collect */
 	EVIDENCE_STARVATION, /* the pool has too few threads */
 	EVIDENCE_JIT,        /* a thread compiles a method */
 	EVIDENCE_PHASE,      /* of a collection */

@@ -58,13 +58,24 @@ static const struct managed_kind_info kinds[MANAGED_KINDS] = {
 			    .ids = {MANAGED_ID_GC_START, MANAGED_ID_GC_END, MANAGED_ID_RESTART_END,
 				    MANAGED_ID_SUSPEND_BEGIN, MANAGED_ID_CONTENTION_START,
 				    MANAGED_ID_CONTENTION_STOP, MANAGED_ID_METHOD_LOAD,
-				    MANAGED_ID_JITTING_STARTED, MANAGED_ID_POOL_ADJUSTED}},
+				    MANAGED_ID_JITTING_STARTED, MANAGED_ID_POOL_ADJUSTED,
+				    MANAGED_ID_GC_HISTORY}},
+	/* Comes with the causes, which ask for its events. */
+	[MANAGED_RUNTIME] = {.name = "runtime",
+			     .title = "CPU of the runtime: JIT and GC",
+			     .word = "runtime"},
 };
+
+const uint32_t managed_private_ids[MANAGED_PRIVATE_IDS] = {
+	MANAGED_ID_BACKGROUND_BEGIN & ~MANAGED_ID_PRIVATE,
+	MANAGED_ID_BACKGROUND_SWEEP & ~MANAGED_ID_PRIVATE,
+	MANAGED_ID_BACKGROUND_END & ~MANAGED_ID_PRIVATE};
 
 unsigned managed_kinds_read(unsigned wanted)
 {
 	return wanted & 1u << MANAGED_CAUSES
-		       ? wanted | 1u << MANAGED_CONTENTION | 1u << MANAGED_GC | 1u << MANAGED_JIT
+		       ? wanted | 1u << MANAGED_CONTENTION | 1u << MANAGED_GC | 1u << MANAGED_JIT |
+				 1u << MANAGED_RUNTIME
 		       : wanted;
 }
 
@@ -94,5 +105,5 @@ unsigned managed_kinds_of(const char *words)
 	for (unsigned k = 0; k < MANAGED_KINDS; k++)
 		if (managed_words_have(words, kinds[k].name))
 			wanted |= 1u << k;
-	return wanted;
+	return wanted & 1u << MANAGED_CAUSES ? wanted | 1u << MANAGED_RUNTIME : wanted;
 }

@@ -12,7 +12,8 @@ enum managed_kind {
 	MANAGED_CONTENTION,
 	MANAGED_GC,
 	MANAGED_JIT,
-	MANAGED_CAUSES, /* made from waits; the events of CONTENTION, GC and JIT explain them */
+	MANAGED_CAUSES,  /* made from waits; the events of CONTENTION, GC and JIT explain them */
+	MANAGED_RUNTIME, /* made from CPU samples; the events of GC and JIT explain them */
 	MANAGED_KINDS,
 };
 
@@ -30,7 +31,12 @@ enum managed_event_id {
 	MANAGED_ID_CONTENTION_STOP = 91,
 	MANAGED_ID_METHOD_LOAD = 143,
 	MANAGED_ID_JITTING_STARTED = 145,
+	MANAGED_ID_GC_HISTORY = 205,
 	MANAGED_ID_ALLOCATION_SAMPLED = 303,
+	MANAGED_ID_PRIVATE = 0x8000, /* bit: of the provider for the runtime's own developers */
+	MANAGED_ID_BACKGROUND_BEGIN = MANAGED_ID_PRIVATE + 11,
+	MANAGED_ID_BACKGROUND_SWEEP = MANAGED_ID_PRIVATE + 16,
+	MANAGED_ID_BACKGROUND_END = MANAGED_ID_PRIVATE + 17,
 };
 
 #define MANAGED_IDS_MAX 10 /* events of one kind */
@@ -49,6 +55,10 @@ struct managed_kind_info {
 	/* The events that are used, for runtimes that send only these (.NET 10). 0: the end. */
 	uint32_t ids[MANAGED_IDS_MAX + 1];
 };
+
+/* The events of PROVIDER_PRIVATE that MANAGED_CAUSES needs. */
+#define MANAGED_PRIVATE_IDS 3
+extern const uint32_t managed_private_ids[MANAGED_PRIVATE_IDS];
 
 const struct managed_kind_info *managed_kind_info(enum managed_kind kind);
 

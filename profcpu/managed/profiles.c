@@ -26,7 +26,9 @@ static int add_evidence(struct managed_profiles *m, size_t i)
 	struct evidence_interval interval = {.end_ns = e->time_ns, .event = (uint32_t)i};
 	enum evidence_kind kind;
 	uint64_t took = e->weight;
+	int r = 0;
 
+	interval.begin_ns = e->time_ns > took ? e->time_ns - took : 0;
 	switch ((enum managed_kind)e->kind) {
 	case MANAGED_CONTENTION:
 		kind = EVIDENCE_LOCK;
@@ -37,17 +39,27 @@ static int add_evidence(struct managed_profiles *m, size_t i)
 		interval.tid = trace_place_tid(&m->place, e->tid);
 		break;
 	case MANAGED_GC:
+		kind = EVIDENCE_COLLECTOR;
+		interval.tid = trace_place_tid(&m->place, e->tid);
+		r = evidence_add(&m->evidence, kind, &interval);
 		kind = EVIDENCE_PAUSE;
+		interval.tid = 0;
 		break;
 	case MANAGED_CAUSES:
 		kind = EVIDENCE_STARVATION;
-		took = PROFILES_STARVED_NS;
+		interval.begin_ns =
+			e->time_ns > PROFILES_STARVED_NS ? e->time_ns - PROFILES_STARVED_NS : 0;
+		break;
+	case MANAGED_RUNTIME:
+		kind = EVIDENCE_PHASE;
+		interval.event = e->label;
+		if (e->label == WORK_BACKGROUND_MARK || e->label == WORK_BACKGROUND_SWEEP)
+			interval.tid = trace_place_tid(&m->place, e->tid);
 		break;
 	default:
 		return 0;
 	}
-	interval.begin_ns = e->time_ns > took ? e->time_ns - took : 0;
-	return evidence_add(&m->evidence, kind, &interval);
+	return r ? r : evidence_add(&m->evidence, kind, &interval);
 }
 
 static int prepare(struct managed_profiles *m, const struct managed_options *options)
@@ -57,18 +69,23 @@ static int prepare(struct managed_profiles *m, const struct managed_options *opt
 
 	if (!r && options->wanted & 1u << MANAGED_CAUSES)
 		r = causes_new(&m->evidence, &m->causes);
+	if (!r && options->wanted & 1u << MANAGED_RUNTIME)
+		r = work_new(&m->evidence, &m->work);
 	for (size_t i = 0; i < m->events.v.len && !r; i++) {
 		m->events.v.v[i].time_ns = trace_place_ns(&m->place, m->events.v.v[i].time_ns);
 		r = vec_push(&m->named, blank);
 		if (!r && m->causes)
 			r = add_evidence(m, i);
 	}
+	evidence_sort(&m->evidence);
 	for (unsigned k = 0; k < MANAGED_KINDS; k++) {
 		m->kinds[k].wanted = options->wanted & 1u << k;
 		m->kinds[k].event = PROFILE_NONE;
 		m->kinds[k].unpaired = m->events.unpaired[k];
 	}
 	m->totals = (struct managed_totals){.seen = m->events.seen,
+					    .cpu_event = PROFILE_NONE,
+					    .unlisted = options->unlisted,
 					    .lost = m->events.lost,
 					    .left_out = m->events.left_out,
 					    .exact_samples = m->events.exact_samples,
@@ -115,6 +132,7 @@ void managed_profiles_free(struct managed_profiles *m)
 		vec_free(&m->kinds[k].places.list);
 	}
 	causes_free(m->causes);
+	work_free(m->work);
 	evidence_free(&m->evidence);
 	hashmap_free(&m->groups);
 	hashmap_free(&m->sums);
@@ -142,7 +160,7 @@ static bool next_owner(struct managed_profiles *m, struct unnamed_stack *ret_sta
 /* Whether a profile has the event. */
 static bool is_shown(const struct managed_profiles *m, const struct managed_event *e)
 {
-	return m->kinds[e->kind].wanted && e->kind != MANAGED_CAUSES;
+	return m->kinds[e->kind].wanted && e->kind != MANAGED_CAUSES && e->kind != MANAGED_RUNTIME;
 }
 
 static bool next_of(void *ctx, uint64_t before_ns, struct unnamed_stack *ret_stack)
@@ -201,6 +219,16 @@ const struct profile_frame *managed_frame_at(const struct managed_profiles *m, u
 	return profile_frame_of(m->profile, profile_stack_frame(m->profile, stack));
 }
 
+int managed_text_frame(struct managed_profiles *m, struct outbuf *text, uint32_t *ret_frame)
+{
+	int r = text->error ? text->error
+			    : profile_label_frame(m->profile, text->len ? text->data : "",
+						  text->len, FRAME_SUBJECT, ret_frame);
+
+	outbuf_close(text);
+	return r;
+}
+
 /* The frame of what an event is about. */
 static int put_label(struct managed_profiles *m, size_t i, uint32_t *ret_frame)
 {
@@ -219,11 +247,8 @@ static int put_label(struct managed_profiles *m, size_t i, uint32_t *ret_frame)
 		managed_label_owner(m->profile, m->named.v[i].owner, &text);
 	else
 		managed_label(&m->events.texts, e, m->raw_names, &text);
-	int r = text.error ? text.error
-			   : profile_label_frame(m->profile, text.len ? text.data : "", text.len,
-						 FRAME_SUBJECT, ret_frame);
+	int r = managed_text_frame(m, &text, ret_frame);
 
-	outbuf_close(&text);
 	return r ? r : hashmap_put(&m->label_frames, key, *ret_frame);
 }
 
@@ -421,6 +446,8 @@ int managed_profiles_finish(struct managed_profiles *m)
 	}
 	if (!r && m->causes)
 		r = managed_finish_causes(m);
+	if (!r && m->work)
+		r = managed_finish_work(m);
 	if (r)
 		return r;
 	for (unsigned k = 0; k < MANAGED_KINDS; k++) {

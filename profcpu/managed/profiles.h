@@ -2,7 +2,8 @@
  * Event profiles: the events of a runtime by stack. A frame above each stack says what the event is
  * about: the type, the thread that held the lock, the collection, or the compiled method. They are
  * groups of events of their own, which have no samples in the profile. So no other output shows
- * them. Those of MANAGED_CAUSES are the waits of the recording, each with its cause.
+ * them. Those of MANAGED_CAUSES are the waits of the recording, each with its cause; those of
+ * MANAGED_RUNTIME the CPU samples of the runtime's own work.
  */
 #ifndef PROFCPU_MANAGED_PROFILES_H
 #define PROFCPU_MANAGED_PROFILES_H
@@ -18,6 +19,7 @@ struct managed_options {
 	unsigned wanted; /* bits of enum managed_kind */
 	struct trace_place_options place;
 	uint64_t max_bytes; /* of the events */
+	bool unlisted;      /* the runtime could not send single events */
 	bool raw_names;     /* names of types and methods as the runtime spells them */
 };
 
@@ -47,9 +49,11 @@ struct managed_totals {
 	uint64_t seen;      /* events of any kind in the trace */
 	uint64_t window_ns; /* of the trace */
 	uint64_t lost, left_out;
-	uint64_t estimated_ns; /* of the waits with causes: no event explains them */
+	uint64_t estimated_ns; /* of the waits that are not idle: no event explains them */
 	/* Samples on CPUs of the process, and those of its threads that write the trace. */
 	uint64_t cpu_weight, writer_weight;
+	uint32_t cpu_event;         /* of the runtime's work; PROFILE_NONE: none */
+	bool unlisted;              /* struct managed_options */
 	bool exact_samples, is_cut; /* struct managed_events */
 };
 
@@ -68,6 +72,9 @@ struct unnamed_source managed_profiles_source(struct managed_profiles *m);
  * wait->tid. 0; -ENOMEM.
  */
 int managed_profiles_take_wait(struct managed_profiles *m, struct cause_wait *wait);
+
+/* Takes a sample on a CPU, if it is of the runtime's own work. 0; -ENOMEM. */
+int managed_profiles_take_cpu(struct managed_profiles *m, const struct profile_sample *sample);
 
 /* Sums up. Call it once, after all samples are in the profile. 0, -ENOMEM, -E2BIG. */
 int managed_profiles_finish(struct managed_profiles *m);

@@ -11,8 +11,6 @@ int managed_profiles_take_wait(struct managed_profiles *m, struct cause_wait *wa
 	if (!m->causes || t->pid != m->place.pid)
 		return 0;
 	wait->tid = t->tid;
-	if (wait->is_estimated)
-		m->totals.estimated_ns = managed_add(m->totals.estimated_ns, wait->blocked_ns);
 	return causes_take(m->causes, wait);
 }
 
@@ -29,12 +27,7 @@ static int cause_frame(struct managed_profiles *m, const struct cause_sum *sum, 
 				    &text);
 	else
 		outbuf_str(&text, label);
-	int r = text.error ? text.error
-			   : profile_label_frame(m->profile, text.data, text.len, FRAME_SUBJECT,
-						 ret_frame);
-
-	outbuf_close(&text);
-	return r;
+	return managed_text_frame(m, &text, ret_frame);
 }
 
 /* Adds a cause and the method of the program that waits. */
@@ -73,6 +66,9 @@ static int add_cause(void *ctx, const struct cause_sum *sum)
 		r = managed_add_group(m, p, sum->thread, stack, sum->ns, sum->waits);
 	if (!r)
 		r = add_cause_sums(m, p, sum);
+	/* No event is needed to see that a thread is idle. */
+	if (sum->is_estimated && sum->cause != CAUSE_IDLE)
+		m->totals.estimated_ns = managed_add(m->totals.estimated_ns, sum->ns);
 	p->events += sum->waits;
 	p->weight = managed_add(p->weight, sum->ns);
 	return r;

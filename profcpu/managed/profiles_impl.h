@@ -4,6 +4,7 @@
 
 #include "base/hashmap.h"
 #include "profcpu/managed/profiles.h"
+#include "profcpu/managed/work.h"
 
 /* The names of an event. */
 struct profiles_named {
@@ -23,6 +24,7 @@ struct managed_profiles {
 	struct managed_profile kinds[MANAGED_KINDS];
 	struct evidence evidence;
 	struct causes *causes;       /* NULL: not wanted */
+	struct work *work;           /* NULL: not wanted */
 	struct hashmap groups, sums; /* -> index in the lists of a kind */
 	struct hashmap label_frames; /* kind and label -> frame */
 	struct managed_totals totals;
@@ -46,7 +48,13 @@ int managed_add_group(struct managed_profiles *m, struct managed_profile *p, uin
 int managed_add_sum(struct managed_profiles *m, struct managed_sums *sums, uint64_t list,
 		    uint32_t name, uint64_t weight, uint64_t events);
 
+/* A frame with this text, which is freed, and says what a stack is about. 0; -ENOMEM, -E2BIG. */
+int managed_text_frame(struct managed_profiles *m, struct outbuf *text, uint32_t *ret_frame);
+
 /* profiles_causes.c: adds the waits that were taken. 0; -ENOMEM, -E2BIG. */
 int managed_finish_causes(struct managed_profiles *m);
+
+/* profiles_work.c: adds the CPU samples that were taken. 0; -ENOMEM, -E2BIG. */
+int managed_finish_work(struct managed_profiles *m);
 
 #endif

@@ -59,6 +59,9 @@ static void put_total(enum managed_kind kind, const struct managed_profile *p,
 		outbuf_str(out, "none\n");
 	else if (kind == MANAGED_CAUSES)
 		put_waits(p, t, out);
+	else if (kind == MANAGED_RUNTIME)
+		outbuf_printf(out, "%.2f %% of the process's CPU samples, by work\n",
+			      percent(p->weight, t->cpu_weight));
 	else if (kind == MANAGED_ALLOC)
 		outbuf_printf(out, "%.1f MB, %.1f MB a second: %s %llu samples\n",
 			      (double)p->weight / 1e6, per_second(p->weight, t) / 1e6,
@@ -74,7 +77,7 @@ static void put_total(enum managed_kind kind, const struct managed_profile *p,
 			  : kind == MANAGED_JIT ? "methods compiled"
 						: "waits",
 			  out);
-	if (p->unpaired)
+	if (p->unpaired && kind != MANAGED_RUNTIME)
 		outbuf_printf(out, "%10s%llu more began or ended outside of the recording\n", "",
 			      (unsigned long long)p->unpaired);
 }
@@ -110,6 +113,26 @@ static void put_estimated(const struct managed_profile *p, const struct managed_
 			"", percent(t->estimated_ns, p->weight));
 }
 
+/* Names the events that a runtime did not send, because it cannot send single ones. */
+static void put_missing(const struct managed_profiles *m, enum managed_kind kind,
+			struct outbuf *out)
+{
+	bool jit = managed_profile_of(m, MANAGED_JIT)->wanted,
+	     alloc = managed_profile_of(m, MANAGED_ALLOC)->wanted;
+
+	if (!managed_totals(m)->unlisted)
+		return;
+	if (kind == MANAGED_CAUSES && (jit || alloc))
+		outbuf_printf(out,
+			      "%10sNot known: pool starvation, which counts as sync over async. "
+			      "Before .NET 10, leave out --jit and --alloc for it\n",
+			      "");
+	if (!jit)
+		outbuf_printf(out, "%10sNot known: %s. Before .NET 10, add --jit for them\n", "",
+			      kind == MANAGED_CAUSES ? "waits for compilations of other threads"
+						     : "compiled methods");
+}
+
 static void put_cost(const struct managed_totals *t, struct outbuf *out)
 {
 	outbuf_printf(out, "events    %llu of the runtime, %.0f a second%s",
@@ -143,11 +166,13 @@ void managed_report_text(const struct managed_profiles *m, const struct profile 
 		if (!p->wanted)
 			continue;
 		put_total(k, p, t, out);
-		if (k == MANAGED_CAUSES) {
+		if (k == MANAGED_CAUSES || k == MANAGED_RUNTIME) {
 			put_sums(&p->labels, p, CAUSES, REPORT_CAUSE_LEAST, "", profile, out);
 			put_sums(&p->places, p, REPORT_CAUSE_PLACES, REPORT_CAUSE_LEAST, "",
 				 profile, out);
-			put_estimated(p, t, out);
+			if (k == MANAGED_CAUSES)
+				put_estimated(p, t, out);
+			put_missing(m, k, out);
 			continue;
 		}
 		put_sums(&p->labels, p, REPORT_LABELS, 0, "", profile, out);
@@ -213,6 +238,7 @@ void managed_report_json(const struct managed_profiles *m, const struct profile 
 	json_put_u64(&o, "lost_events", t->lost);
 	json_put_u64(&o, "left_out", t->left_out);
 	json_put_bool(&o, "is_cut", t->is_cut);
+	json_put_bool(&o, "single_events", !t->unlisted);
 	json_put_u64(&o, "estimated_ns", t->estimated_ns);
 	json_put_bool(&o, "exact_allocations", t->exact_samples);
 	json_put_u64(&o, "process_cpu_weight", t->cpu_weight);

@@ -1,5 +1,5 @@
-/* The samples of the recording that those of a runtime's own sampler are compared with, and the
- * waits that get causes. */
+/* The samples of the recording that those of a runtime's own sampler are compared with, the waits
+ * that get causes, and the CPU samples of the runtime's own work. */
 #include "profcpu/managed/profiles.h"
 #include "profcpu/post/import_impl.h"
 
@@ -27,12 +27,16 @@ int post_import_compare(struct import *in, uint64_t file_off, const struct profi
 
 int post_import_cause(struct import *in, uint64_t file_off, const struct profile_sample *sample)
 {
-	const struct offcpu_idx_wait *row =
-		in->managed && in->offcpu && profile_event_of(in->profile, sample->event)->off_cpu
-			? offcpu_idx_find(in->offcpu, file_off)
-			: NULL;
+	const struct offcpu_idx_wait *row;
 	uint64_t runnable_ns, length_ns;
 
+	if (!in->managed)
+		return 0;
+	if (sample->event == in->compared_event)
+		return managed_profiles_take_cpu(in->managed, sample);
+	row = in->offcpu && profile_event_of(in->profile, sample->event)->off_cpu
+		      ? offcpu_idx_find(in->offcpu, file_off)
+		      : NULL;
 	if (!row)
 		return 0;
 	runnable_ns = row->runnable_ns < sample->weight ? row->runnable_ns : sample->weight;

@@ -174,11 +174,13 @@ static void load_trace_of(const struct post_source *source, const char *name,
 						  .received_ns = m->trace_received_ns};
 	const struct compare_options compare = {
 		.trace_fd = source->trace_fd, .place = place, .max_bytes = memory_left() / 4};
-	const struct managed_options managed = {.trace_fd = source->trace_fd,
-						.wanted = managed_kinds_of(m->trace_events),
-						.place = place,
-						.max_bytes = memory_left() / 4,
-						.raw_names = options->raw_names};
+	const struct managed_options managed = {
+		.trace_fd = source->trace_fd,
+		.wanted = managed_kinds_of(m->trace_events),
+		.place = place,
+		.max_bytes = memory_left() / 4,
+		.unlisted = managed_words_have(m->trace_events, RECORDING_TRACE_UNLISTED),
+		.raw_names = options->raw_names};
 	struct parse_error err = {0};
 
 	if (!load_rewind_trace(source))

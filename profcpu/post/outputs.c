@@ -240,34 +240,51 @@ static int outputs_report(struct profile *profile, const struct outputs_options 
 				      options->managed, out);
 }
 
+/* Sets the unit of a kind, and returns whether it is time. */
+static bool outputs_set_unit(const struct profile *profile, const struct outputs_options *options,
+			     enum managed_kind kind, struct svg_options *svg)
+{
+	const struct managed_kind_info *info = managed_kind_info(kind);
+
+	if (kind == MANAGED_RUNTIME) {
+		const struct profile_event *event =
+			profile_event_of(profile, managed_totals(options->managed)->cpu_event);
+
+		svg_options_set_event(svg, profile_text_of(profile, event->name, NULL),
+				      event->has_period);
+	} else if (info->countname) {
+		svg->countname = info->countname;
+	} else {
+		svg->unit = SVG_UNIT_NS;
+	}
+	return svg->unit == SVG_UNIT_NS;
+}
+
 static int outputs_kind_svg(struct profile *profile, const struct outputs_options *options,
 			    enum managed_kind kind, struct outbuf *out)
 {
 	const struct managed_profile *p = managed_profile_of(options->managed, kind);
-	const struct managed_kind_info *info = managed_kind_info(kind);
 	const struct tree_options from = {.event = p->event, .groups = p->v.v, .ngroups = p->v.len};
 	struct svg_options svg = svg_options_default();
 	struct tree tree;
 	int r = outputs_tree(profile, options, from, &tree);
 
-	if (info->countname)
-		svg.countname = info->countname;
-	else
-		svg.unit = SVG_UNIT_NS;
-	return r ? r : outputs_tree_svg(&tree, options, info->title, &svg, out);
+	(void)outputs_set_unit(profile, options, kind, &svg);
+	return r ? r : outputs_tree_svg(&tree, options, managed_kind_info(kind)->title, &svg, out);
 }
 
 static int outputs_kind_folded(struct profile *profile, const struct outputs_options *options,
 			       enum managed_kind kind, struct outbuf *out)
 {
 	const struct managed_profile *p = managed_profile_of(options->managed, kind);
-	const struct managed_kind_info *info = managed_kind_info(kind);
+	struct svg_options svg = svg_options_default();
+	bool is_time = outputs_set_unit(profile, options, kind, &svg);
 	const struct collapse_options collapse = {.names = outputs_names(options),
 						  .srcline = options->lines,
-						  .event_filter = info->name,
+						  .event_filter = managed_kind_info(kind)->name,
 						  .groups = p->v.v,
 						  .ngroups = p->v.len,
-						  .divisor = info->countname ? 1 : 1000};
+						  .divisor = is_time ? 1000 : 1};
 	struct collapse_stats stats = {0};
 
 	return collapse_write(profile, &collapse, out, &stats);
@@ -464,6 +481,7 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 		OUTPUTS_KIND(GC),
 		OUTPUTS_KIND(JIT),
 		OUTPUTS_KIND(CAUSES),
+		OUTPUTS_KIND(RUNTIME),
 		{RECORDING_REPORT, REPLACE_PRIVATE, outputs_report, .wanted = true},
 		{RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script,
 		 .wanted = options->script && on_cpu, .stays = on_cpu},

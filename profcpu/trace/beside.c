@@ -275,8 +275,12 @@ static void note(void *ctx, struct recording_manifest *m)
 	if (b->abandoned || !b->file.bytes)
 		return;
 	free(m->trace_events);
+	m->trace_events = NULL;
 	/* Without memory for it, the trace counts as one of the sampler. */
-	m->trace_events = b->options.events ? strdup(b->options.events) : NULL;
+	if (b->options.events &&
+	    asprintf(&m->trace_events, "%s%s", b->options.events,
+		     session_takes_ids(b->session) ? "" : "," RECORDING_TRACE_UNLISTED) < 0)
+		m->trace_events = NULL;
 	m->trace_pid = (uint64_t)b->port.pid;
 	m->trace_sent_ns = b->sent_ns;
 	m->trace_received_ns = b->received_ns;

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#define BESIDE_PROVIDERS_MAX 2
+#define BESIDE_PROVIDERS_MAX 3
 #define BESIDE_IDS_MAX 64 /* of one provider */
 
 struct beside_options {

@@ -1,6 +1,6 @@
 /* Input: a trace. Its events become event profiles, which are folded and reported.
  * covers: profcpu/managed/events.c profcpu/managed/events_pair.c profcpu/managed/profiles.c
- * profcpu/managed/labels.c */
+ * profcpu/managed/profiles_causes.c profcpu/managed/profiles_work.c profcpu/managed/labels.c */
 #include "flamegraph/collapse.h"
 #include "profcpu/managed/report.h"
 
@@ -48,6 +48,13 @@ static void name_all(struct managed_profiles *m, struct profile *p)
 					  .stack = stack};
 
 		if (managed_profiles_take_wait(m, &wait))
+			abort();
+		const struct profile_sample sample = {.time_ns = s.time_ns + s.number % 64,
+						      .weight = s.number % 5,
+						      .thread = thread,
+						      .stack = stack};
+
+		if (managed_profiles_take_cpu(m, &sample))
 			abort();
 	}
 }
@@ -100,7 +107,8 @@ static void profile_all(int fd, const struct managed_options *options)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct managed_options options = {.trace_fd = memfd_create("trace", MFD_CLOEXEC),
+	struct managed_options options = {.unlisted = size % 2,
+					  .trace_fd = memfd_create("trace", MFD_CLOEXEC),
 					  .wanted = (1u << MANAGED_KINDS) - 1,
 					  .place = {.threads_fd = -1, .pid = 50},
 					  .max_bytes = 1 << 20};

@@ -1,6 +1,6 @@
 // Threads that each wait for one known cause, and have its name. Once the file GO exists they work for SECONDS; then prints "NAME MS" for
 // each thread: the time that it measured itself, around its waits. Then "done", and sleeps until a signal ends it.
-// usage: causes GO SECONDS MODE...: lock, newlock, semaphore, timer, socket, pipe, disk, task, gc, starvation, jit
+// usage: causes GO SECONDS MODE...: lock, newlock, semaphore, timer, socket, pipe, disk, task, gc, starvation, jit, background
 using System.Diagnostics;
 using System.IO.Pipes;
 using System.Net;
@@ -80,6 +80,7 @@ internal static class Waits
         "disk" => Disk(),
         "task" => [new("task", WaitsForTask)],
         "gc" => Gc(),
+        "background" => [new("background", CollectsBehind(SmallObjects()))],
         "starvation" => [new("starvation", Starves)],
         "jit" => Jit(),
         _ => throw new ArgumentException(mode),
@@ -201,6 +202,13 @@ internal static class Waits
     // One thread collects a large heap of small objects; the others only count, and call so that they can be stopped.
     private static Waiter[] Gc()
     {
+        List<object[]> heap = SmallObjects();
+
+        return [new("gc-trigger", () => Collects(heap)), new("gc", Counts)];
+    }
+
+    private static List<object[]> SmallObjects()
+    {
         List<object[]> heap = [];
 
         for (int i = 0; i < 400; i++)
@@ -211,7 +219,20 @@ internal static class Waits
                 part[k] = new byte[24];
             heap.Add(part);
         }
-        return [new("gc-trigger", () => Collects(heap)), new("gc", Counts)];
+        return heap;
+    }
+
+    // A background collection, and new objects that the next one must sweep.
+    private static Action CollectsBehind(List<object[]> heap)
+    {
+        GC.Collect();
+        return () =>
+        {
+            foreach (object[] part in heap)
+                part[Random.Shared.Next(part.Length)] = new byte[24];
+            GC.Collect(2, GCCollectionMode.Forced, blocking: false);
+            Thread.Sleep(10);
+        };
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `collect --off-cpu --causes`: threads that wait for known causes have these labels for at least 95 % of their waits, on
 # .NET 8, 9 and 10. The time that threads waited is that of the program.
+# CPU samples of the JIT have the method that it compiles, and those of the GC the phase. Phases have the shares of the runtime's events.
 # May take 600 s.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -36,12 +37,47 @@ for where, label in expected.items():
 print('; '.join(shares))
 PYTHON
 
+cat >work.py <<'PYTHON'
+import collections, json, re, subprocess, sys
+rec, profcpu, thread, *wanted = sys.argv[1:]
+by, begun, told = collections.Counter(), {}, collections.Counter()
+for line in open(rec + '/runtime.folded'):
+    stack, us = line.rsplit(' ', 1)
+    if re.fullmatch(thread, stack.split(';')[0]):
+        by[next(f for f in stack.split(';') if re.match(r'\[(GC|JIT): ', f))] += int(us)
+total = sum(by.values())
+assert total > 100000, f'{thread}: {total} us'
+right = sum(us for label, us in by.items() if any(re.fullmatch(w, label) for w in wanted))
+assert right >= 0.95 * total, f'{thread}: {wanted} have {right} of {total} us: {by.most_common(6)}'
+print(f'{thread}: {100 * right / total:.1f} % of {total / 1e6:.2f} s of CPU:', ', '.join(f'{l} {100 * us / total:.1f} %' for l, us in by.most_common(4)))
+if not wanted[0].startswith('\\[GC'):
+    sys.exit()
+# The runtime tells how long each phase took.
+for line in subprocess.run([profcpu, 'events', rec + '/trace.nettrace'], stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines():
+    e = json.loads(line)
+    if e['provider'].endswith('Private'):
+        of, before = {16: ('background mark', 11), 17: ('background sweep', 16)}.get(e['id'], (None, 0))
+        if before in begun:
+            told[of] += e['time_ns'] - begun.pop(before)
+        begun[e['id']] = e['time_ns']
+    elif e['name'] == 'GCGlobalHeapHistory' and 'BGC' not in thread:
+        us = [v['Time'] for v in e['payload']['Values']]
+        told['mark'] += sum(us[:5])
+        for phase, took in zip(['plan', 'sweep'] if len(us) == 7 else ['plan', 'relocate', 'compact'], us[5:]):
+            told[phase] += took
+for phase, took in told.items():
+    seen, told_share = 100 * by[f'[GC: {phase}]'] / total, 100 * took / sum(told.values())
+    assert abs(seen - told_share) < 5, f'{phase}: {seen:.1f} % of the samples, {told_share:.1f} % of the time'
+assert len(told) >= 2, told
+PYTHON
+
 # caused VERSION SECONDS OPTION... -- MODE... -- WHERE=LABEL...: records these modes, from their start, and checks labels.
 caused() {
-	local version=$1 seconds=$2 options=() modes=() name=causes$1-$4
+	local version=$1 seconds=$2 options=() modes=()
 	shift 2
 	while [ "$1" != -- ]; do options+=("$1") && shift; done
 	shift
+	name=causes$version-$1 # also for works
 	while [ "$1" != -- ]; do modes+=("$1") && shift; done
 	shift
 	rm -f go
@@ -58,6 +94,9 @@ caused() {
 	python3 check.py "$name" "$name.log" "$@" || fail ".NET $version, ${modes[*]}: $(sed -n '/^waits/,/^events/p' out)"
 }
 
+# works THREAD LABEL...: checks the CPU samples of these threads in the last recording.
+works() { python3 work.py "$name" "$PROFCPU" "$@" || fail ".NET $version: $(sed -n '/^runtime/,/^events/p' out)"; }
+
 disk=('disk=\[wait: disk\]')
 [ "$(stat -f -c %T /tmp)" != tmpfs ] || { disk=() && echo "no waits for disks: /tmp is a tmpfs"; }
 TIMER='\[wait: timer\]'
@@ -69,12 +108,16 @@ for version in 8 9 10; do
 		"lock-owner=$TIMER|\[locked by lock-\d+\]" "${newlock[@]}" 'semaphore=\[wait: semaphore\]' "semaphore-giver=$TIMER" "timer=$TIMER" \
 		'socket=\[wait: network\]' "socket-sender=$TIMER" 'pipe=\[wait: pipe or terminal\]' "pipe-writer=$TIMER" \
 		"${disk[@]}" 'task=\[wait: task, sync over async\]'
-	caused $version 3 -- gc -- 'gc=\[wait: GC\]' "gc-trigger=$TIMER|\[wait: GC\]"
+	caused $version 3 -F 997 -- gc -- 'gc=\[wait: GC\]' "gc-trigger=$TIMER|\[wait: GC\]"
+	works gc-trigger '\[GC: (mark|plan|sweep|relocate|compact)\]'
+	caused $version 3 -F 997 -- background -- "background=$TIMER|\[wait: GC\]"
+	works '\.NET BGC' '\[GC: background (mark|sweep)\]'
 	caused $version 3 -- starvation -- 'Waits.NeedsAnother()=\[wait: task, pool starvation\]' "starvation=$TIMER"
 	# Runtimes that cannot send single events send those of compilations only with --jit.
 	jit=()
 	[ $version = 10 ] || jit=(--jit)
 	caused $version 3 "${jit[@]}" -- jit -- 'Waits.Invokes(=\[wait: JIT\]'
+	works 'jit(-maker)?' '\[JIT: Made.Method\(int32\)\]' # either of them compiles
 done
 [ -s causes10-jit/causes.svg ] && ! [ -e causes10-jit/jit.svg ] && ! [ -e causes10-jit/gc.svg ] || fail "other pictures than those asked for: $(ls causes10-jit)"
 

@@ -41,9 +41,9 @@ static void begin(void)
 	nt_block(&trace, "StackBlock", &b);
 }
 
-/* Puts an event of the runtime. has_stack: the stack with CODE. Frees the payload. */
-static void put(uint32_t id, uint32_t version, uint64_t ticks, bool has_stack,
-		struct outbuf payload)
+/* Puts an event of a provider. has_stack: the stack with CODE. Frees the payload. */
+static void put_of(const char *provider, uint32_t id, uint32_t version, uint64_t ticks,
+		   bool has_stack, struct outbuf payload)
 {
 	struct outbuf b = nt_events(true);
 	struct nettrace_blob e = {.metadata_id = 1000 + sequence,
@@ -55,10 +55,16 @@ static void put(uint32_t id, uint32_t version, uint64_t ticks, bool has_stack,
 				  .payload = (const unsigned char *)payload.data,
 				  .payload_len = (uint32_t)payload.len};
 
-	nt_kind(&trace, 1000 + sequence++, PROVIDER_RUNTIME, id, "", version);
+	nt_kind(&trace, 1000 + sequence++, provider, id, "", version);
 	nt_compressed(&b, &e, 0, 0);
 	nt_block(&trace, "EventBlock", &b);
 	outbuf_close(&payload);
+}
+
+static void put(uint32_t id, uint32_t version, uint64_t ticks, bool has_stack,
+		struct outbuf payload)
+{
+	put_of(PROVIDER_RUNTIME, id, version, ticks, has_stack, payload);
 }
 
 static struct outbuf numbers(size_t n, const uint32_t *values)
@@ -161,6 +167,23 @@ static struct outbuf loaded(uint64_t method, uint64_t start)
 	return p;
 }
 
+/* A collection whose phases took these times, in microseconds. */
+static struct outbuf history(uint32_t n, const uint32_t *us)
+{
+	struct outbuf p = outbuf_to(-1);
+
+	ipc_put_u64(&p, 1);
+	for (int i = 0; i < 5; i++)
+		ipc_put_u32(&p, 0);
+	nt_u16(&p, 1);
+	for (int i = 0; i < 4; i++)
+		ipc_put_u32(&p, 0);
+	ipc_put_u32(&p, n);
+	for (uint32_t i = 0; i < n; i++)
+		ipc_put_u32(&p, us[i]);
+	return p;
+}
+
 static uint32_t text(const char *word)
 {
 	uint32_t id;
@@ -169,13 +192,13 @@ static uint32_t text(const char *word)
 	return id;
 }
 
-static uint32_t stack_of(uint32_t parent, const char *method)
+static uint32_t above(uint32_t parent, const char *name, uint32_t module, uint8_t kind)
 {
-	const struct profile_frame frame = {.perf_name = text(method),
-					    .name = text(method),
-					    .module = PROFILE_NONE,
+	const struct profile_frame frame = {.perf_name = text(name),
+					    .name = text(name),
+					    .module = module,
 					    .srcline = PROFILE_NONE,
-					    .kind = FRAME_MANAGED,
+					    .kind = kind,
 					    .status = FRAME_IS_NAMED};
 	uint32_t id, made;
 
@@ -184,13 +207,29 @@ static uint32_t stack_of(uint32_t parent, const char *method)
 	return made;
 }
 
+static uint32_t stack_of(uint32_t parent, const char *method)
+{
+	return above(parent, method, PROFILE_NONE, FRAME_MANAGED);
+}
+
+static uint32_t native_above(uint32_t parent, const char *module)
+{
+	return above(parent, "f", text(module), FRAME_RUNTIME);
+}
+
+static uint32_t thread_of(int32_t tid, const char *comm)
+{
+	const struct profile_thread t = {.pid = PID, .tid = tid, .comm = text(comm)};
+	uint32_t id;
+
+	assert_int_equal(profile_thread(profile, &t, &id), 0);
+	return id;
+}
+
 static void make_profile(void)
 {
-	const struct profile_thread owner = {.pid = PID, .tid = OWNER, .comm = text("holder")},
-				    other = {.pid = PID, .tid = THREAD, .comm = text("app")};
-
-	assert_int_equal(profile_thread(profile, &owner, &holder), 0);
-	assert_int_equal(profile_thread(profile, &other, &thread), 0);
+	holder = thread_of(OWNER, "holder");
+	thread = thread_of(THREAD, "app");
 	stack = stack_of(PROFILE_STACK_EMPTY, "Program.Calls()");
 	compiled = stack_of(stack, "N.T.Compiled()");
 }
@@ -407,6 +446,116 @@ static void test_compilations(void **state)
 	end();
 }
 
+/* A sample on a CPU, at a time in milliseconds of the trace. */
+static void runs(uint32_t of, uint32_t in, double ms)
+{
+	const struct profile_sample sample = {.time_ns = (uint64_t)(ms * NS_PER_MS),
+					      .weight = NS_PER_MS,
+					      .thread = of,
+					      .stack = in};
+
+	assert_int_equal(managed_profiles_take_cpu(managed, &sample), 0);
+}
+
+static void test_work_of_the_gc(void **state)
+{
+	static const uint32_t sweeping[] = {0, 1000, 500, 300, 200, 3000, 1000};
+	static const uint32_t compacting[] = {0, 1000, 0, 0, 0, 1000, 1000, 1000};
+
+	(void)state;
+	begin();
+	put(9, 1, 10000000, true, NUMBERS(1, 0, 0));
+	put(1, 2, 11000000, false, NUMBERS(1, 1, 0, 0));
+	put(205, 4, 17100000, false, history(7, sweeping));
+	put(3, 1, 18000000, false, NUMBERS(0));
+	put(9, 1, 20000000, true, NUMBERS(1, 0, 0));
+	put(1, 2, 20000000, false, NUMBERS(2, 1, 0, 0));
+	put(205, 4, 23500000, false, history(8, compacting)); /* ends before its phases */
+	put(205, 4, 23600000, false, history(7, sweeping));   /* of no collection that is known */
+	put(3, 1, 25000000, false, NUMBERS(0));
+	from = COLLECTOR;
+	put_of(PROVIDER_PRIVATE, 11, 0, 30000000, false, NUMBERS(0));
+	put_of(PROVIDER_PRIVATE, 16, 0, 40000000, false, NUMBERS(0));
+	put_of(PROVIDER_PRIVATE, 17, 0, 50000000, false, NUMBERS(0));
+	put(11, 1, 60000000, false, NUMBERS(0)); /* another event of the same number */
+	put(17, 1, 70000000, false, NUMBERS(0));
+	from = THREAD;
+	nt_end(&trace);
+	assert_int_equal(make(1u << MANAGED_CAUSES | 1u << MANAGED_RUNTIME, 1 << 20), 0);
+	assert_int_equal(name_all(), 0);
+	uint32_t in_gc = native_above(stack, "/app/libcoreclr.so"),
+		 in_server = native_above(PROFILE_STACK_EMPTY, "/app/libclrgc.so"),
+		 background = thread_of(COLLECTOR, ".NET BGC"),
+		 server = thread_of(54, ".NET Server GC");
+
+	runs(thread, in_gc, 9);    /* before it */
+	runs(thread, stack, 12);   /* in the program */
+	runs(holder, in_gc, 12);   /* another thread runs in native code */
+	runs(thread, in_gc, 10.5); /* stops the threads */
+	runs(thread, in_gc, 11.5);
+	runs(thread, in_gc, 12.9);
+	runs(thread, in_gc, 13.1);
+	runs(server, in_server, 15.9);
+	runs(thread, in_gc, 16.1);
+	runs(thread, in_gc, 17.5); /* starts them */
+	runs(thread, in_gc, 22.1);
+	runs(thread, in_gc, 23.2);
+	runs(background, in_server, 29);
+	runs(background, in_server, 35);
+	runs(background, in_server, 45);
+	assert_int_equal(managed_profiles_finish(managed), 0);
+	check_folded(MANAGED_RUNTIME, 1000000,
+		     ".NET BGC;[GC: background mark];f 1\n"
+		     ".NET BGC;[GC: background sweep];f 1\n"
+		     ".NET BGC;[GC: background];f 1\n"
+		     ".NET Server GC;[GC: plan];f 1\n"
+		     "app;Program.Calls();[GC: compact];f 1\n"
+		     "app;Program.Calls();[GC: mark];f 2\n"
+		     "app;Program.Calls();[GC: other];f 2\n"
+		     "app;Program.Calls();[GC: plan];f 1\n"
+		     "app;Program.Calls();[GC: relocate];f 1\n"
+		     "app;Program.Calls();[GC: sweep];f 1\n");
+	end();
+}
+
+static void test_work_of_the_jit(void **state)
+{
+	(void)state;
+	begin();
+	put(145, 1, 10000000, true, jitting(1));
+	put(143, 2, 20000000, true, loaded(1, COMPILED));
+	nt_end(&trace);
+	assert_int_equal(make(1u << MANAGED_CAUSES | 1u << MANAGED_RUNTIME, 1 << 20), 0);
+	assert_int_equal(name_all(), 0);
+	uint32_t in_runtime = native_above(stack, "/app/libcoreclr.so"),
+		 in_jit = native_above(in_runtime, "/app/libclrjit.so"),
+		 asks = native_above(in_jit, "/app/libcoreclr.so"),
+		 below = stack_of(in_jit, "Resolve()");
+
+	runs(thread, in_runtime, 9);
+	runs(thread, in_runtime, 11);
+	runs(thread, in_jit, 12);
+	runs(thread, asks, 13);
+	runs(thread, below, 14);      /* a method that the JIT has called */
+	runs(holder, in_runtime, 15); /* another thread */
+	runs(thread, in_jit, 21);     /* of a compilation whose event is missing */
+	assert_int_equal(managed_profiles_finish(managed), 0);
+	check_folded(MANAGED_RUNTIME, 1000000,
+		     "app;Program.Calls();[JIT: N.T.Made(string)];f 1\n"
+		     "app;Program.Calls();[JIT: N.T.Made(string)];f;f 1\n"
+		     "app;Program.Calls();[JIT: N.T.Made(string)];f;f;"
+		     "f 1\n"
+		     "app;Program.Calls();[JIT: method unknown];f;f 1\n");
+	const struct managed_profile *p = managed_profile_of(managed, MANAGED_RUNTIME);
+
+	assert_int_equal(p->events, 4);
+	assert_int_equal(p->labels.list.len, 1);
+	assert_string_equal(profile_text_of(profile, p->labels.list.v[0].name, NULL), "JIT");
+	assert_string_equal(profile_text_of(profile, p->places.list.v[0].name, NULL),
+			    "JIT: N.T.Made(string)");
+	end();
+}
+
 static void test_reports(void **state)
 {
 	struct outbuf out = outbuf_to(-1);
@@ -423,10 +572,7 @@ static void test_reports(void **state)
 	sample.thread = thread;
 	sample.stack = stack;
 	assert_int_equal(profile_sample(profile, &sample), 0);
-	const struct profile_thread writer = {
-		.pid = PID, .tid = 60, .comm = text(".NET EventPipe")};
-
-	assert_int_equal(profile_thread(profile, &writer, &sample.thread), 0);
+	sample.thread = thread_of(60, ".NET EventPipe");
 	sample.weight = 10;
 	assert_int_equal(profile_sample(profile, &sample), 0);
 	assert_int_equal(name_all(), 1);
@@ -520,6 +666,8 @@ static void test_kinds(void **state)
 	assert_int_equal(managed_kinds_of("sampler,alloc,jit"),
 			 1u << MANAGED_ALLOC | 1u << MANAGED_JIT);
 	assert_int_equal(managed_kinds_of("allocs,,gc,"), 1u << MANAGED_GC);
+	assert_int_equal(managed_kinds_of("causes,unlisted"),
+			 1u << MANAGED_CAUSES | 1u << MANAGED_RUNTIME);
 	assert_true(managed_words_have("alloc,sampler", "sampler"));
 	assert_false(managed_words_have("alloc,samplers", "sampler"));
 }
@@ -527,11 +675,12 @@ static void test_kinds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_allocations), cmocka_unit_test(test_old_allocations),
-		cmocka_unit_test(test_exceptions),  cmocka_unit_test(test_contention),
-		cmocka_unit_test(test_pauses),      cmocka_unit_test(test_compilations),
-		cmocka_unit_test(test_reports),     cmocka_unit_test(test_limits_and_damage),
-		cmocka_unit_test(test_types),       cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_allocations),    cmocka_unit_test(test_old_allocations),
+		cmocka_unit_test(test_exceptions),     cmocka_unit_test(test_contention),
+		cmocka_unit_test(test_pauses),         cmocka_unit_test(test_compilations),
+		cmocka_unit_test(test_work_of_the_gc), cmocka_unit_test(test_work_of_the_jit),
+		cmocka_unit_test(test_reports),        cmocka_unit_test(test_limits_and_damage),
+		cmocka_unit_test(test_types),          cmocka_unit_test(test_kinds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
