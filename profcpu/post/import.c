@@ -275,7 +275,10 @@ static int import_sample(struct import *in, struct perfdata_record *record)
 	return post_import_defer(in, &deferred);
 }
 
-/* Whether no event can have samples of CPUs: sampler_event_none, and waits beside it. */
+/*
+ * Whether no event can have samples of CPUs: sampler_event_none, and waits beside it. A dummy that
+ * the user asked for has a frequency.
+ */
 static bool import_has_no_cpu(const struct perfdata *data)
 {
 	size_t n;
@@ -284,7 +287,8 @@ static bool import_has_no_cpu(const struct perfdata *data)
 	for (size_t i = 0; i < n; i++)
 		if (!perfdata_offcpu_kind(&events[i].attr) &&
 		    (events[i].attr.type != PERF_TYPE_SOFTWARE ||
-		     events[i].attr.config != PERF_COUNT_SW_DUMMY))
+		     events[i].attr.config != PERF_COUNT_SW_DUMMY ||
+		     events[i].attr.sample_period))
 			return false;
 	return n > 0;
 }

@@ -53,6 +53,10 @@ done
 grep -q '"event": "none",' alone/manifest.json && grep -q '"freq_hz": 0,' alone/manifest.json || fail "$(cat alone/manifest.json)"
 grep -q '"no_cpu": true,' alone/report.json || fail "$(head -5 alone/report.json)"
 
+echo "a dummy event that was asked for is not --no-cpu"
+"$PROFCPU" collect --no-download -e dummy -d 1 -o dummy -p $$ >out 2>err || fail "$(cat out err)"
+! grep -q 'no-cpu' out err || fail "$(cat out err)"
+
 echo "all that reads it"
 one_line 0 'warning: .*no CPU samples were taken (--no-cpu)' fold alone
 one_line 0 'warning: .*no CPU samples were taken (--no-cpu)' fold alone/prof.tar.gz
