@@ -277,7 +277,7 @@ static int import_sample(struct import *in, struct perfdata_record *record)
 
 /*
  * Whether no event can have samples of CPUs: sampler_event_none, and waits beside it. A dummy that
- * the user asked for has a frequency.
+ * the user asked for has a frequency or a period.
  */
 static bool import_has_no_cpu(const struct perfdata *data)
 {
@@ -287,8 +287,8 @@ static bool import_has_no_cpu(const struct perfdata *data)
 	for (size_t i = 0; i < n; i++)
 		if (!perfdata_offcpu_kind(&events[i].attr) &&
 		    (events[i].attr.type != PERF_TYPE_SOFTWARE ||
-		     events[i].attr.config != PERF_COUNT_SW_DUMMY ||
-		     events[i].attr.sample_period))
+		     events[i].attr.config != PERF_COUNT_SW_DUMMY || events[i].attr.freq ||
+		     events[i].attr.sample_period != 1))
 			return false;
 	return n > 0;
 }
