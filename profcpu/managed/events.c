@@ -277,6 +277,9 @@ static int take_event(void *ctx, const struct nettrace_event *event)
 				  .order = (uint32_t)r->raws.v.len,
 				  .id = id_of(event->kind)};
 
+	/* Names of methods, which we have added to the trace. */
+	if (!strcmp(event->kind->provider, PROVIDER_RUNDOWN))
+		return 0;
 	r->e->seen++;
 	if (event->time_ns > r->e->last_ns)
 		r->e->last_ns = event->time_ns;

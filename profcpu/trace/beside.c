@@ -10,6 +10,7 @@
 #include "base/worker.h"
 #include "container/proc.h"
 #include "profcpu/port/report.h"
+#include "profcpu/trace/names.h"
 #include "profcpu/trace/trace_file.h"
 #include "recording/manifest.h"
 
@@ -28,6 +29,8 @@
 #define BESIDE_THREADS_NS (200 * NS_PER_MS) /* between two looks at new threads */
 #define BESIDE_JOIN_NS (2 * NS_PER_S)
 #define BESIDE_PATH_BYTES 64
+#define BESIDE_NAMES_NS NS_PER_S /* of one step, and to open the memory */
+#define BESIDE_NAMES_RETRY_NS NS_PER_S
 
 struct beside {
 	struct beside_options options;
@@ -40,7 +43,9 @@ struct beside {
 	struct port port;
 	struct session *session;
 	struct trace_file file;
-	unsigned version;
+	struct nettrace_trace head;
+	struct trace_names *names; /* NULL: none, as the memory cannot be read */
+	uint64_t names_ns;         /* next try to open the memory */
 	uint64_t sent_ns, received_ns;
 	uint64_t whole;       /* of the file, when its first write failed */
 	struct hashmap known; /* threads whose ids are noted */
@@ -66,15 +71,56 @@ static int take_head(void *ctx, const struct nettrace_trace *head)
 	struct beside *b = ctx;
 
 	b->received_ns = clock_monotonic_ns();
-	b->version = head->version;
+	b->head = *head;
 	return 0;
 }
 
 static int take_event(void *ctx, const struct nettrace_event *event)
 {
-	(void)ctx;
-	(void)event;
+	struct beside *b = ctx;
+
+	if (b->names)
+		trace_names_take(b->names, event, b->head.pointer_bytes);
 	return 0;
+}
+
+/* Opens the memory of the process, for names. A command's runtime may need some time. */
+static void begin_names(struct beside *b)
+{
+	uint64_t now = clock_monotonic_ns();
+	struct parse_error unread = {0};
+
+	if (b->names || now < b->names_ns)
+		return;
+	b->names_ns = now + BESIDE_NAMES_RETRY_NS;
+	(void)trace_names_new(b->port.opener, b->port.pid, now + BESIDE_NAMES_NS, &b->names,
+			      &unread);
+}
+
+/* Names what the trace has so far, so that other tools can read it. */
+static void name(struct beside *b, bool last)
+{
+	if (b->names && !session_damage(b->session).code && (last || trace_names_is_due(b->names)))
+		(void)trace_names_step(b->names, clock_monotonic_ns() + BESIDE_NAMES_NS, last);
+}
+
+/* Adds the names to the file, or the end that the stream lacks. */
+static void end_file(struct beside *b)
+{
+	uint64_t whole = b->file.error ? b->whole : session_whole_bytes(b->session);
+	struct outbuf names = outbuf_to(-1);
+	bool named = false;
+
+	if (session_damage(b->session).code)
+		return;
+	if (b->names && b->head.version && !b->file.error) {
+		name(b, true);
+		named = !trace_names_write(b->names, &b->head, whole,
+					   session_last_kind_id(b->session), &names);
+	}
+	if (named || !session_is_whole(b->session))
+		(void)trace_file_mend(&b->file, whole, b->head.version, named ? &names : NULL);
+	outbuf_close(&names);
 }
 
 static int take_bytes(void *ctx, const void *data, size_t len)
@@ -177,6 +223,7 @@ static int begin(struct beside *b)
 	if (r)
 		return r;
 	begin_threads(b);
+	begin_names(b);
 	return 0;
 }
 
@@ -194,6 +241,8 @@ static int take_events(struct beside *b)
 			(void)poll(&p, 1, BESIDE_WAIT_MS);
 		r = session_read(b->session, BESIDE_READ_BYTES, &b->error);
 		note_threads(b);
+		begin_names(b);
+		name(b, false);
 		if (r || clock_monotonic_ns() > until_ns)
 			break;
 		if (asked || !(must_stop(b) || b->file.error))
@@ -219,10 +268,8 @@ static void run(void *ctx)
 
 	if (!r)
 		r = take_events(b);
-	if (b->session && !session_is_whole(b->session) && !session_damage(b->session).code)
-		(void)trace_file_mend(&b->file,
-				      b->file.error ? b->whole : session_whole_bytes(b->session),
-				      b->version, NULL);
+	if (b->session)
+		end_file(b);
 	r = trace_file_close(&b->file);
 	if (r && !b->error.code)
 		fail(b, r, "its file cannot be written");
@@ -378,6 +425,7 @@ void beside_free(struct beside *b)
 	if (!b || b->abandoned)
 		return;
 	session_free(b->session);
+	trace_names_free(b->names);
 	opener_free(b->port.opener);
 	hashmap_free(&b->known);
 	cleanup_close(&b->threads_fd);

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# `profcpu trace` on one CPU takes 200,000 events a second of a runtime that sends them at this rate: it holds none of them up, and
-# the file has all bytes.
+# `profcpu trace` on one CPU takes 200,000 events a second: it does not hold up a runtime that sends them, and the file has all bytes.
 # Runs alone.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"

@@ -78,6 +78,11 @@ print(f'.NET {version}: {samples} allocations, errors {errors} points, {whole:+.
       f'writer {100 * report["writer_cpu_weight"] / report["process_cpu_weight"]:.2f} % of CPU, {report["runtime_events"]} events')
 PYTHON
 
+# names RECORDING: its trace has names of methods, for tools that know only traces.
+names() {
+	"$PROFCPU" fold --event ExceptionThrown "$1/trace.nettrace" >traced 2>err || fail "$1: fold gave $?: $(cat err)"
+	grep -q 'Catcher.Run();Thrower.Format()' traced || fail "$1: the trace has no names: $(head -n 5 traced)"
+}
 # begin NAME COMMAND...: starts the program without $T/go; its log is NAME.log, its PID in $PID.
 begin() {
 	local name=$1
@@ -122,6 +127,7 @@ for version in 8 9 10; do
 	for word in alloc exception locks gc jit events; do
 		grep -q "^$word  *[0-9]" out || fail "the report has no line of $word: $(cat out)"
 	done
+	names rec$version
 done
 
 echo "pictures"
@@ -151,6 +157,7 @@ grep -q '^locks  *none' out || fail "the report does not say that there was no c
 stop "$PID"
 begin more "$PUBLISHED/managed-net10/managed" go exceptions
 profile alone more.log -q -p "$PID" --exceptions
+names alone
 stop "$PID"
 ! grep -q . err || fail "messages: $(cat err)"
 awk '{ n += $NF } END { exit n != 1000 }' alone/exceptions.folded || fail "$(cat alone/exceptions.folded)"
