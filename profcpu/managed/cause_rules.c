@@ -301,6 +301,7 @@ static void take_native(struct walk *w, const struct profile_frame *f, const cha
 			w->weak = by_function(name, RULES(of_libc_locks));
 		return;
 	}
+	w->found.in_native |= !w->in_code;
 	if (f->kind == FRAME_RUNTIME && is_module(w, f, "libclrjit.so")) {
 		w->found.in_jit |= !w->in_managed;
 		if (!known)

@@ -38,7 +38,8 @@ struct cause_by_names {
 	enum wait_cause cause;
 	/* Apart from the kernel and libc, the innermost code is that of the runtime. */
 	bool in_runtime;
-	bool in_jit; /* libclrjit.so is above all methods */
+	bool in_native; /* the same, but any native code */
+	bool in_jit;    /* libclrjit.so is above all methods */
 };
 
 /* stack: not PROFILE_STACK_EMPTY. */

@@ -6,7 +6,6 @@
 #include "dotnet/eventpipe/method_name.h"
 #include "dotnet/eventpipe/nettrace_read.h"
 #include "dotnet/eventpipe/session.h"
-#include "profcpu/managed/work.h"
 
 #include <errno.h>
 #include <math.h>
@@ -190,8 +189,8 @@ static int take_background(struct events_reader *r, const struct nettrace_event 
 	(void)r;
 	(void)event;
 	raw->event.kind = MANAGED_RUNTIME;
-	raw->event.label = raw->id == MANAGED_ID_BACKGROUND_BEGIN ? WORK_BACKGROUND_MARK
-								  : WORK_BACKGROUND_SWEEP;
+	raw->event.label = raw->id == MANAGED_ID_BACKGROUND_BEGIN ? MANAGED_PHASE_BACKGROUND_MARK
+								  : MANAGED_PHASE_BACKGROUND_SWEEP;
 	return 0;
 }
 

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/hashmap.h"
-#include "profcpu/managed/work.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +31,8 @@ struct pairing {
 	size_t npauses;
 	uint32_t background; /* the background collection that goes on; MANAGED_NO_LABEL: none */
 	uint64_t background_count;
-	uint64_t blocking_ns; /* begin of the last blocking collection; 0: none, or it has ended */
+	/* Begins of the last blocking and background collections; 0: none, or it has ended. */
+	uint64_t blocking_ns, background_ns;
 	struct managed_event triggered; /* the last GCTriggered, until a pause takes its stack */
 };
 
@@ -125,6 +125,7 @@ static int end_pause(struct pairing *p, const struct managed_raw *raw)
 		return 0; /* of a suspension for another reason */
 	struct managed_event event = p->pauses[i].event;
 
+	event.collector = p->pauses[i].suspender;
 	p->pauses[i] = p->pauses[--p->npauses];
 	event.weight = raw->event.time_ns - event.time_ns;
 	event.time_ns = raw->event.time_ns;
@@ -152,36 +153,48 @@ static void begin_collection(struct pairing *p, const struct managed_raw *raw)
 		p->blocking_ns = raw->event.time_ns;
 		return;
 	}
+	p->background_ns = raw->event.time_ns;
 	p->background = raw->event.label;
 	p->background_count = raw->key;
 }
 
-/* The phases of a blocking collection follow one another from its begin. */
+/*
+ * The phases of a blocking collection follow one another from its begin, and end before its history
+ * is sent. .NET 8 tells UINT32_MAX as the time of the last one. A collection that was to be one in
+ * the background may become a blocking one.
+ */
 static int add_phases(struct pairing *p, const struct managed_raw *raw)
 {
-	static const uint8_t phases[2][3] = {{WORK_PLAN, WORK_SWEEP},
-					     {WORK_PLAN, WORK_RELOCATE, WORK_COMPACT}};
+	static const uint8_t phases[2][4] = {
+		{MANAGED_PHASE_MARK, MANAGED_PHASE_PLAN, MANAGED_PHASE_SWEEP},
+		{MANAGED_PHASE_MARK, MANAGED_PHASE_PLAN, MANAGED_PHASE_RELOCATE,
+		 MANAGED_PHASE_COMPACT}};
 	const struct managed_history *h = &p->histories[raw->key];
 	struct managed_event event = raw->event;
-	uint64_t marks = 0, begin = p->blocking_ns;
+	uint64_t *begin = p->blocking_ns ? &p->blocking_ns : &p->background_ns, from = *begin,
+		 us = 0;
 	int r = 0;
 
-	if (h->n < MANAGED_HISTORY_SWEEPING || !begin)
+	if (h->n == MANAGED_HISTORY_MARKS)
+		p->background_ns = 0;
+	if (h->n < MANAGED_HISTORY_SWEEPING || !from)
 		return 0;
-	p->blocking_ns = 0;
-	for (uint32_t i = 0; i < MANAGED_HISTORY_MARKS; i++)
-		marks += h->us[i];
-	event.label = WORK_MARK;
-	event.weight = marks * (NS_PER_MS / 1000);
-	for (uint32_t i = MANAGED_HISTORY_MARKS;; i++) {
-		begin += event.weight;
-		event.time_ns = begin < raw->event.time_ns ? begin : raw->event.time_ns;
+	*begin = 0;
+	for (uint32_t i = 0; i < h->n && !r; i++) {
+		us += h->us[i];
+		if (i + 1 < MANAGED_HISTORY_MARKS)
+			continue;
+		event.label =
+			phases[h->n == MANAGED_HISTORY_COMPACTING][i + 1 - MANAGED_HISTORY_MARKS];
+		event.time_ns = from + us * (NS_PER_MS / 1000);
+		if (event.time_ns > raw->event.time_ns)
+			event.time_ns = raw->event.time_ns;
+		event.weight = event.time_ns - from;
+		from = event.time_ns;
+		us = 0;
 		r = vec_push(&p->e->v, event);
-		if (r || i == h->n)
-			return r;
-		event.label = phases[h->n == MANAGED_HISTORY_COMPACTING][i - MANAGED_HISTORY_MARKS];
-		event.weight = h->us[i] * (NS_PER_MS / 1000);
 	}
+	return r;
 }
 
 static int pair_one(struct pairing *p, const struct managed_raw *raw)
@@ -282,4 +295,21 @@ const char *managed_collection_type(uint32_t type)
 	static const char *const types[] = {"blocking", "background", "foreground"};
 
 	return type < sizeof(types) / sizeof(types[0]) ? types[type] : "unknown";
+}
+
+const char *managed_phase_word(enum managed_phase phase)
+{
+	static const char *const words[MANAGED_PHASES] = {
+		[MANAGED_PHASE_OTHER] = "other",
+		[MANAGED_PHASE_BACKGROUND] = "background",
+		[MANAGED_PHASE_MARK] = "mark",
+		[MANAGED_PHASE_PLAN] = "plan",
+		[MANAGED_PHASE_RELOCATE] = "relocate",
+		[MANAGED_PHASE_COMPACT] = "compact",
+		[MANAGED_PHASE_SWEEP] = "sweep",
+		[MANAGED_PHASE_BACKGROUND_MARK] = "background mark",
+		[MANAGED_PHASE_BACKGROUND_SWEEP] = "background sweep",
+	};
+
+	return words[phase < MANAGED_PHASES ? phase : MANAGED_PHASE_OTHER];
 }

@@ -43,7 +43,10 @@ void evidence_sort(struct evidence *e);
 const struct evidence_interval *evidence_of_half(const struct evidence *e, enum evidence_kind kind,
 						 int32_t tid, uint64_t begin_ns, uint64_t end_ns);
 
-/* The interval of a kind that has a moment, of several the first that ends; NULL: none. */
+/*
+ * The interval of a kind that has a moment, of several the first that ends; NULL: none. Gives up
+ * after 64 that begin later.
+ */
 const struct evidence_interval *evidence_at(const struct evidence *e, enum evidence_kind kind,
 					    int32_t tid, uint64_t time_ns);
 

@@ -105,7 +105,7 @@ unsigned managed_kinds_of(const char *words)
 	unsigned wanted = 0;
 
 	for (unsigned k = 0; k < MANAGED_KINDS; k++)
-		if (managed_words_have(words, kinds[k].name))
+		if (k != MANAGED_RUNTIME && managed_words_have(words, kinds[k].name))
 			wanted |= 1u << k;
 	return wanted & 1u << MANAGED_CAUSES ? wanted | 1u << MANAGED_RUNTIME : wanted;
 }

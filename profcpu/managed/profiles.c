@@ -19,47 +19,43 @@
 /* Bit of a stack's number: it stands for the thread that holds the lock, to get its name. */
 #define PROFILES_OWNER (UINT64_C(1) << 63)
 
-/* Adds what an event tells of the causes of waits. */
+/* Adds what an event of one thread tells. 0; -ENOMEM. */
+static int add_of_thread(struct managed_profiles *m, enum evidence_kind kind, uint32_t tid,
+			 struct evidence_interval interval)
+{
+	interval.tid = trace_place_tid(&m->place, tid);
+	/* A thread of another PID namespace may be unknown. */
+	return interval.tid ? evidence_add(&m->evidence, kind, &interval) : 0;
+}
+
+/* Adds what an event tells of the causes of waits, and of the runtime's work. */
 static int add_evidence(struct managed_profiles *m, size_t i)
 {
 	const struct managed_event *e = &m->events.v.v[i];
 	struct evidence_interval interval = {.end_ns = e->time_ns, .event = (uint32_t)i};
-	enum evidence_kind kind;
-	uint64_t took = e->weight;
-	int r = 0;
+	uint64_t took = e->kind == MANAGED_CAUSES ? PROFILES_STARVED_NS : e->weight;
+	int r;
 
 	interval.begin_ns = e->time_ns > took ? e->time_ns - took : 0;
 	switch ((enum managed_kind)e->kind) {
 	case MANAGED_CONTENTION:
-		kind = EVIDENCE_LOCK;
-		interval.tid = trace_place_tid(&m->place, e->tid);
-		break;
+		return add_of_thread(m, EVIDENCE_LOCK, e->tid, interval);
 	case MANAGED_JIT:
-		kind = EVIDENCE_JIT;
-		interval.tid = trace_place_tid(&m->place, e->tid);
-		break;
+		return add_of_thread(m, EVIDENCE_JIT, e->tid, interval);
 	case MANAGED_GC:
-		kind = EVIDENCE_COLLECTOR;
-		interval.tid = trace_place_tid(&m->place, e->tid);
-		r = evidence_add(&m->evidence, kind, &interval);
-		kind = EVIDENCE_PAUSE;
-		interval.tid = 0;
-		break;
+		r = add_of_thread(m, EVIDENCE_COLLECTOR, e->collector, interval);
+		return r ? r : evidence_add(&m->evidence, EVIDENCE_PAUSE, &interval);
 	case MANAGED_CAUSES:
-		kind = EVIDENCE_STARVATION;
-		interval.begin_ns =
-			e->time_ns > PROFILES_STARVED_NS ? e->time_ns - PROFILES_STARVED_NS : 0;
-		break;
+		return evidence_add(&m->evidence, EVIDENCE_STARVATION, &interval);
 	case MANAGED_RUNTIME:
-		kind = EVIDENCE_PHASE;
 		interval.event = e->label;
-		if (e->label == WORK_BACKGROUND_MARK || e->label == WORK_BACKGROUND_SWEEP)
-			interval.tid = trace_place_tid(&m->place, e->tid);
-		break;
+		return e->label == MANAGED_PHASE_BACKGROUND_MARK ||
+				       e->label == MANAGED_PHASE_BACKGROUND_SWEEP
+			       ? add_of_thread(m, EVIDENCE_PHASE, e->tid, interval)
+			       : evidence_add(&m->evidence, EVIDENCE_PHASE, &interval);
 	default:
 		return 0;
 	}
-	return r ? r : evidence_add(&m->evidence, kind, &interval);
 }
 
 static int prepare(struct managed_profiles *m, const struct managed_options *options)
@@ -74,7 +70,7 @@ static int prepare(struct managed_profiles *m, const struct managed_options *opt
 	for (size_t i = 0; i < m->events.v.len && !r; i++) {
 		m->events.v.v[i].time_ns = trace_place_ns(&m->place, m->events.v.v[i].time_ns);
 		r = vec_push(&m->named, blank);
-		if (!r && m->causes)
+		if (!r && (m->causes || m->work))
 			r = add_evidence(m, i);
 	}
 	evidence_sort(&m->evidence);

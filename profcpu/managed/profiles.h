@@ -82,6 +82,8 @@ int managed_profiles_finish(struct managed_profiles *m);
 pid_t managed_profiles_pid(const struct managed_profiles *m);
 const struct managed_profile *managed_profile_of(const struct managed_profiles *m,
 						 enum managed_kind kind);
+/* The unit of a kind's weights: "ns", "bytes", ..., or the event of the CPU samples. */
+const char *managed_unit(const struct managed_profiles *m, enum managed_kind kind);
 const struct managed_totals *managed_totals(const struct managed_profiles *m);
 
 #endif

@@ -28,11 +28,12 @@ int managed_profiles_take_cpu(struct managed_profiles *m, const struct profile_s
 static void put_word(struct managed_profiles *m, const struct work_sum *sum, struct outbuf *out)
 {
 	if (!sum->compiles) {
-		outbuf_printf(out, "GC: %s", work_phase_word((enum work_phase)sum->event));
+		outbuf_printf(out, "GC: %s", managed_phase_word((enum managed_phase)sum->event));
 		return;
 	}
 	outbuf_str(out, "JIT: ");
-	if (sum->event < m->events.v.len)
+	if (sum->event < m->events.v.len &&
+	    intern_len(&m->events.texts, m->events.v.v[sum->event].label))
 		managed_label(&m->events.texts, &m->events.v.v[sum->event], m->raw_names, out);
 	else
 		outbuf_str(out, "method unknown");
@@ -111,4 +112,18 @@ static int add_work(void *ctx, const struct work_sum *sum)
 int managed_finish_work(struct managed_profiles *m)
 {
 	return work_each(m->work, add_work, m);
+}
+
+const char *managed_unit(const struct managed_profiles *m, enum managed_kind kind)
+{
+	const char *countname = managed_kind_info(kind)->countname;
+
+	if (kind != MANAGED_RUNTIME || m->totals.cpu_event == PROFILE_NONE)
+		return countname ? countname : "ns";
+	const struct profile_event *event = profile_event_of(m->profile, m->totals.cpu_event);
+	const char *name = profile_text_of(m->profile, event->name, NULL);
+
+	if (!event->has_period)
+		return "samples";
+	return strstr(name, "clock") || strstr(name, "time") ? "ns" : name;
 }

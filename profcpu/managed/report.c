@@ -78,7 +78,7 @@ static void put_total(enum managed_kind kind, const struct managed_profile *p,
 						: "waits",
 			  out);
 	if (p->unpaired && kind != MANAGED_RUNTIME)
-		outbuf_printf(out, "%10s%llu more began or ended outside of the recording\n", "",
+		outbuf_printf(out, "%10s%llu more have no begin or no end in the recording\n", "",
 			      (unsigned long long)p->unpaired);
 }
 
@@ -109,7 +109,8 @@ static void put_estimated(const struct managed_profile *p, const struct managed_
 		outbuf_printf(
 			out,
 			"%10s%6.2f %%  are estimates: no event of the runtime explains them, so "
-			"causes may be wrong. Record with --max-overhead 100, or under less load\n",
+			"causes may be wrong. They began before the recording, or not all switches "
+			"were recorded\n",
 			"", percent(t->estimated_ns, p->weight));
 }
 
@@ -209,13 +210,13 @@ static void json_percentiles(struct json_writer *w, const struct managed_profile
 		json_put_u64(w, shown[i].key, percentile(p, shown[i].percent));
 }
 
-static void json_kind(struct json_writer *w, enum managed_kind kind,
-		      const struct managed_profile *p, const struct profile *profile)
+static void json_kind(struct json_writer *w, const struct managed_profiles *m,
+		      enum managed_kind kind, const struct profile *profile)
 {
-	const struct managed_kind_info *info = managed_kind_info(kind);
-	struct json_writer o = json_put_object(w, info->name);
+	const struct managed_profile *p = managed_profile_of(m, kind);
+	struct json_writer o = json_put_object(w, managed_kind_info(kind)->name);
 
-	json_put_text(&o, "unit", info->countname ? info->countname : "ns");
+	json_put_text(&o, "unit", managed_unit(m, kind));
 	json_put_u64(&o, "events", p->events);
 	json_put_u64(&o, "total", p->weight);
 	json_put_u64(&o, "unpaired", p->unpaired);
@@ -238,13 +239,13 @@ void managed_report_json(const struct managed_profiles *m, const struct profile 
 	json_put_u64(&o, "lost_events", t->lost);
 	json_put_u64(&o, "left_out", t->left_out);
 	json_put_bool(&o, "is_cut", t->is_cut);
-	json_put_bool(&o, "single_events", !t->unlisted);
+	json_put_bool(&o, "unlisted_events", t->unlisted);
 	json_put_u64(&o, "estimated_ns", t->estimated_ns);
 	json_put_bool(&o, "exact_allocations", t->exact_samples);
 	json_put_u64(&o, "process_cpu_weight", t->cpu_weight);
 	json_put_u64(&o, "writer_cpu_weight", t->writer_weight);
 	for (unsigned k = 0; k < MANAGED_KINDS; k++)
 		if (managed_profile_of(m, k)->wanted)
-			json_kind(&o, k, managed_profile_of(m, k), profile);
+			json_kind(&o, m, k, profile);
 	json_put_end(&o);
 }

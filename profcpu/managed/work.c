@@ -14,7 +14,7 @@
 
 /* The names on a stack tell this. */
 enum work_names {
-	WORK_IN_RUNTIME = 1,
+	WORK_IN_NATIVE = 1, /* the runtime of single-file programs is part of the program's file */
 	WORK_IN_JIT = 2,
 };
 
@@ -24,23 +24,6 @@ struct work {
 	struct hashmap by_key; /* -> index of sums */
 	struct hashmap names;  /* stack -> enum work_names */
 };
-
-const char *work_phase_word(enum work_phase phase)
-{
-	static const char *const words[WORK_PHASES] = {
-		[WORK_OTHER] = "other",
-		[WORK_BACKGROUND] = "background",
-		[WORK_MARK] = "mark",
-		[WORK_PLAN] = "plan",
-		[WORK_RELOCATE] = "relocate",
-		[WORK_COMPACT] = "compact",
-		[WORK_SWEEP] = "sweep",
-		[WORK_BACKGROUND_MARK] = "background mark",
-		[WORK_BACKGROUND_SWEEP] = "background sweep",
-	};
-
-	return words[phase < WORK_PHASES ? phase : WORK_OTHER];
-}
 
 int work_new(const struct evidence *evidence, struct work **ret_work)
 {
@@ -72,7 +55,7 @@ static int names_of(struct work *w, const struct profile *profile, uint32_t stac
 	if (!r && fresh) {
 		struct cause_by_names by = cause_of_stack(profile, stack);
 
-		*at = (by.in_runtime ? WORK_IN_RUNTIME : 0) | (by.in_jit ? WORK_IN_JIT : 0);
+		*at = (by.in_native ? WORK_IN_NATIVE : 0) | (by.in_jit ? WORK_IN_JIT : 0);
 	}
 	*ret_names = r ? 0 : *at;
 	return r;
@@ -88,7 +71,9 @@ static bool collects(const struct work *w, const struct profile *profile,
 	const struct evidence_interval *phase =
 		evidence_at(w->evidence, EVIDENCE_PHASE, background ? s->tid : 0, s->time_ns);
 
-	*ret_phase = phase ? phase->event : background ? WORK_BACKGROUND : WORK_OTHER;
+	*ret_phase = phase        ? phase->event
+		     : background ? MANAGED_PHASE_BACKGROUND
+				  : MANAGED_PHASE_OTHER;
 	return background || !strcmp(comm, WORK_SERVER_THREAD) ||
 	       evidence_at(w->evidence, EVIDENCE_COLLECTOR, s->tid, s->time_ns);
 }

@@ -5,27 +5,11 @@
 #ifndef PROFCPU_MANAGED_WORK_H
 #define PROFCPU_MANAGED_WORK_H
 
+#include "profcpu/managed/events.h"
 #include "profcpu/managed/evidence.h"
 #include "profile/profile.h"
 
 #include <stdint.h>
-
-/* Phases of a collection. Source: etw_gc_time_info of dotnet/runtime, and its background GC. */
-enum work_phase {
-	WORK_OTHER,      /* in a pause, but in no phase: stopping threads, for instance */
-	WORK_BACKGROUND, /* of a background collection, whose phases are not known */
-	WORK_MARK,
-	WORK_PLAN,
-	WORK_RELOCATE,
-	WORK_COMPACT,
-	WORK_SWEEP,
-	WORK_BACKGROUND_MARK,
-	WORK_BACKGROUND_SWEEP,
-	WORK_PHASES,
-};
-
-/* "mark". Static. */
-const char *work_phase_word(enum work_phase phase);
 
 struct work_sample {
 	int32_t tid;
@@ -38,7 +22,7 @@ struct work_sample {
 struct work_sum {
 	uint32_t thread, stack;
 	bool compiles; /* else it collects */
-	/* The event of the EVIDENCE_JIT, UINT32_MAX: no method known; or enum work_phase. */
+	/* The event of the EVIDENCE_JIT, UINT32_MAX: no method known; or enum managed_phase. */
 	uint32_t event;
 	uint64_t weight, samples;
 };
@@ -47,7 +31,7 @@ struct work;
 
 /*
  * evidence: borrowed, and sorted before the first sample. The event of an EVIDENCE_PHASE is its
- * enum work_phase. 0; -ENOMEM.
+ * enum managed_phase. 0; -ENOMEM.
  */
 int work_new(const struct evidence *evidence, struct work **ret_work);
 void work_free(struct work *w);

@@ -277,7 +277,7 @@ static int import_sample(struct import *in, struct perfdata_record *record)
 
 /*
  * Whether no event can have samples of CPUs: sampler_event_none, and waits beside it. A dummy that
- * the user asked for has a frequency or a period.
+ * the user asked for has a frequency, or a period above 1.
  */
 static bool import_has_no_cpu(const struct perfdata *data)
 {

@@ -174,9 +174,12 @@ static void load_trace_of(const struct post_source *source, const char *name,
 						  .received_ns = m->trace_received_ns};
 	const struct compare_options compare = {
 		.trace_fd = source->trace_fd, .place = place, .max_bytes = memory_left() / 4};
+	/* Without samples on CPUs, there are none of the runtime's work. */
+	unsigned no_cpu =
+		m->event && !strcmp(m->event, RECORDING_NO_EVENT) ? 1u << MANAGED_RUNTIME : 0;
 	const struct managed_options managed = {
 		.trace_fd = source->trace_fd,
-		.wanted = managed_kinds_of(m->trace_events),
+		.wanted = managed_kinds_of(m->trace_events) & ~no_cpu,
 		.place = place,
 		.max_bytes = memory_left() / 4,
 		.unlisted = managed_words_have(m->trace_events, RECORDING_TRACE_UNLISTED),

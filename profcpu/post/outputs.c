@@ -240,26 +240,6 @@ static int outputs_report(struct profile *profile, const struct outputs_options 
 				      options->managed, out);
 }
 
-/* Sets the unit of a kind, and returns whether it is time. */
-static bool outputs_set_unit(const struct profile *profile, const struct outputs_options *options,
-			     enum managed_kind kind, struct svg_options *svg)
-{
-	const struct managed_kind_info *info = managed_kind_info(kind);
-
-	if (kind == MANAGED_RUNTIME) {
-		const struct profile_event *event =
-			profile_event_of(profile, managed_totals(options->managed)->cpu_event);
-
-		svg_options_set_event(svg, profile_text_of(profile, event->name, NULL),
-				      event->has_period);
-	} else if (info->countname) {
-		svg->countname = info->countname;
-	} else {
-		svg->unit = SVG_UNIT_NS;
-	}
-	return svg->unit == SVG_UNIT_NS;
-}
-
 static int outputs_kind_svg(struct profile *profile, const struct outputs_options *options,
 			    enum managed_kind kind, struct outbuf *out)
 {
@@ -269,7 +249,8 @@ static int outputs_kind_svg(struct profile *profile, const struct outputs_option
 	struct tree tree;
 	int r = outputs_tree(profile, options, from, &tree);
 
-	(void)outputs_set_unit(profile, options, kind, &svg);
+	svg.countname = managed_unit(options->managed, kind);
+	svg.unit = strcmp(svg.countname, "ns") ? SVG_UNIT_COUNT : SVG_UNIT_NS;
 	return r ? r : outputs_tree_svg(&tree, options, managed_kind_info(kind)->title, &svg, out);
 }
 
@@ -277,8 +258,7 @@ static int outputs_kind_folded(struct profile *profile, const struct outputs_opt
 			       enum managed_kind kind, struct outbuf *out)
 {
 	const struct managed_profile *p = managed_profile_of(options->managed, kind);
-	struct svg_options svg = svg_options_default();
-	bool is_time = outputs_set_unit(profile, options, kind, &svg);
+	bool is_time = !strcmp(managed_unit(options->managed, kind), "ns");
 	const struct collapse_options collapse = {.names = outputs_names(options),
 						  .srcline = options->lines,
 						  .event_filter = managed_kind_info(kind)->name,

@@ -1,6 +1,7 @@
 /* Input: a trace. Its events become event profiles, which are folded and reported.
  * covers: profcpu/managed/events.c profcpu/managed/events_pair.c profcpu/managed/profiles.c
- * profcpu/managed/profiles_causes.c profcpu/managed/profiles_work.c profcpu/managed/labels.c */
+ * profcpu/managed/profiles_causes.c profcpu/managed/profiles_work.c
+ * profcpu/managed/work.c profcpu/managed/evidence.c profcpu/managed/labels.c */
 #include "flamegraph/collapse.h"
 #include "profcpu/managed/report.h"
 

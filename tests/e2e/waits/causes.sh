@@ -60,8 +60,12 @@ for line in subprocess.run([profcpu, 'events', rec + '/trace.nettrace'], stdout=
         if before in begun:
             told[of] += e['time_ns'] - begun.pop(before)
         begun[e['id']] = e['time_ns']
+    elif e['name'] == 'GCStart':
+        begun['GCStart'] = e['time_ns']
     elif e['name'] == 'GCGlobalHeapHistory' and 'BGC' not in thread:
         us = [v['Time'] for v in e['payload']['Values']]
+        if us[-1] == 2**32 - 1: # .NET 8, when it compacts
+            us[-1] = max(0, (e['time_ns'] - begun.get('GCStart', e['time_ns'])) // 1000 - sum(us[:-1]))
         told['mark'] += sum(us[:5])
         for phase, took in zip(['plan', 'sweep'] if len(us) == 7 else ['plan', 'relocate', 'compact'], us[5:]):
             told[phase] += took

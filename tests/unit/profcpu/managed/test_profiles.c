@@ -459,8 +459,10 @@ static void runs(uint32_t of, uint32_t in, double ms)
 
 static void test_work_of_the_gc(void **state)
 {
+	static const uint32_t blocking[] = {0, 1000, 0, 0, 0, 500, 500};
 	static const uint32_t sweeping[] = {0, 1000, 500, 300, 200, 3000, 1000};
-	static const uint32_t compacting[] = {0, 1000, 0, 0, 0, 1000, 1000, 1000};
+	/* As .NET 8 tells it. */
+	static const uint32_t compacting[] = {0, 1000, 0, 0, 0, 1000, 1000, UINT32_MAX};
 
 	(void)state;
 	begin();
@@ -473,6 +475,11 @@ static void test_work_of_the_gc(void **state)
 	put(205, 4, 23500000, false, history(8, compacting)); /* ends before its phases */
 	put(205, 4, 23600000, false, history(7, sweeping));   /* of no collection that is known */
 	put(3, 1, 25000000, false, NUMBERS(0));
+	/* To be in the background, and becomes a blocking one. */
+	put(9, 1, 26000000, true, NUMBERS(1, 0, 0));
+	put(1, 2, 26000000, false, NUMBERS(3, 2, 0, 1));
+	put(205, 4, 28100000, false, history(7, blocking));
+	put(3, 1, 28500000, false, NUMBERS(0));
 	from = COLLECTOR;
 	put_of(PROVIDER_PRIVATE, 11, 0, 30000000, false, NUMBERS(0));
 	put_of(PROVIDER_PRIVATE, 16, 0, 40000000, false, NUMBERS(0));
@@ -500,17 +507,21 @@ static void test_work_of_the_gc(void **state)
 	runs(thread, in_gc, 17.5); /* starts them */
 	runs(thread, in_gc, 22.1);
 	runs(thread, in_gc, 23.2);
+	runs(thread, in_gc, 26.5);
 	runs(background, in_server, 29);
 	runs(background, in_server, 35);
+	/* A single-file program has the runtime in itself. */
+	runs(background, above(PROFILE_STACK_EMPTY, "g", text("/app/app"), FRAME_NATIVE), 36);
 	runs(background, in_server, 45);
 	assert_int_equal(managed_profiles_finish(managed), 0);
 	check_folded(MANAGED_RUNTIME, 1000000,
 		     ".NET BGC;[GC: background mark];f 1\n"
+		     ".NET BGC;[GC: background mark];g 1\n"
 		     ".NET BGC;[GC: background sweep];f 1\n"
 		     ".NET BGC;[GC: background];f 1\n"
 		     ".NET Server GC;[GC: plan];f 1\n"
 		     "app;Program.Calls();[GC: compact];f 1\n"
-		     "app;Program.Calls();[GC: mark];f 2\n"
+		     "app;Program.Calls();[GC: mark];f 3\n"
 		     "app;Program.Calls();[GC: other];f 2\n"
 		     "app;Program.Calls();[GC: plan];f 1\n"
 		     "app;Program.Calls();[GC: relocate];f 1\n"
@@ -666,6 +677,7 @@ static void test_kinds(void **state)
 	assert_int_equal(managed_kinds_of("sampler,alloc,jit"),
 			 1u << MANAGED_ALLOC | 1u << MANAGED_JIT);
 	assert_int_equal(managed_kinds_of("allocs,,gc,"), 1u << MANAGED_GC);
+	assert_int_equal(managed_kinds_of("runtime"), 0);
 	assert_int_equal(managed_kinds_of("causes,unlisted"),
 			 1u << MANAGED_CAUSES | 1u << MANAGED_RUNTIME);
 	assert_true(managed_words_have("alloc,sampler", "sampler"));
