@@ -172,9 +172,11 @@ static int add_phases(struct pairing *p, const struct managed_raw *raw)
 	const struct managed_history *h = &p->histories[raw->key];
 	struct managed_event event = raw->event;
 	uint64_t *begin = p->blocking_ns ? &p->blocking_ns : &p->background_ns, from = *begin,
-		 us = 0;
+		 us = 0, rest = 0; /* rest: time of the phases after the plan */
 	int r = 0;
 
+	for (uint32_t i = MANAGED_HISTORY_MARKS + 1; i < h->n; i++)
+		rest += h->us[i] * (NS_PER_MS / 1000);
 	if (h->n == MANAGED_HISTORY_MARKS)
 		p->background_ns = 0;
 	if (h->n < MANAGED_HISTORY_SWEEPING || !from)
@@ -186,6 +188,9 @@ static int add_phases(struct pairing *p, const struct managed_raw *raw)
 			continue;
 		event.label =
 			phases[h->n == MANAGED_HISTORY_COMPACTING][i + 1 - MANAGED_HISTORY_MARKS];
+		/* Something not told comes before it. */
+		if (event.label == MANAGED_PHASE_RELOCATE && from + rest < raw->event.time_ns)
+			from = raw->event.time_ns - rest;
 		event.time_ns = from + us * (NS_PER_MS / 1000);
 		if (event.time_ns > raw->event.time_ns)
 			event.time_ns = raw->event.time_ns;

@@ -459,6 +459,7 @@ static void runs(uint32_t of, uint32_t in, double ms)
 
 static void test_work_of_the_gc(void **state)
 {
+	static const uint32_t told[] = {0, 1000, 0, 0, 0, 1000, 1000, 1000};
 	static const uint32_t blocking[] = {0, 1000, 0, 0, 0, 500, 500};
 	static const uint32_t sweeping[] = {0, 1000, 500, 300, 200, 3000, 1000};
 	/* As .NET 8 tells it. */
@@ -480,6 +481,10 @@ static void test_work_of_the_gc(void **state)
 	put(1, 2, 26000000, false, NUMBERS(3, 2, 0, 1));
 	put(205, 4, 28100000, false, history(7, blocking));
 	put(3, 1, 28500000, false, NUMBERS(0));
+	put(9, 1, 80000000, true, NUMBERS(1, 0, 0));
+	put(1, 2, 80000000, false, NUMBERS(4, 1, 0, 0));
+	put(205, 4, 86000000, false, history(8, told));
+	put(3, 1, 87000000, false, NUMBERS(0));
 	from = COLLECTOR;
 	put_of(PROVIDER_PRIVATE, 11, 0, 30000000, false, NUMBERS(0));
 	put_of(PROVIDER_PRIVATE, 16, 0, 40000000, false, NUMBERS(0));
@@ -508,6 +513,8 @@ static void test_work_of_the_gc(void **state)
 	runs(thread, in_gc, 22.1);
 	runs(thread, in_gc, 23.2);
 	runs(thread, in_gc, 26.5);
+	runs(thread, in_gc, 83); /* between plan and relocate */
+	runs(thread, in_gc, 84.5);
 	runs(background, in_server, 29);
 	runs(background, in_server, 35);
 	/* A single-file program has the runtime in itself. */
@@ -522,9 +529,9 @@ static void test_work_of_the_gc(void **state)
 		     ".NET Server GC;[GC: plan];f 1\n"
 		     "app;Program.Calls();[GC: compact];f 1\n"
 		     "app;Program.Calls();[GC: mark];f 3\n"
-		     "app;Program.Calls();[GC: other];f 2\n"
+		     "app;Program.Calls();[GC: other];f 3\n"
 		     "app;Program.Calls();[GC: plan];f 1\n"
-		     "app;Program.Calls();[GC: relocate];f 1\n"
+		     "app;Program.Calls();[GC: relocate];f 2\n"
 		     "app;Program.Calls();[GC: sweep];f 1\n");
 	end();
 }
