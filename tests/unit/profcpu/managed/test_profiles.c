@@ -457,7 +457,8 @@ static void runs(uint32_t of, uint32_t in, double ms)
 	assert_int_equal(managed_profiles_take_cpu(managed, &sample), 0);
 }
 
-static void test_work_of_the_gc(void **state)
+/* Makes a trace of collections, and reads it. */
+static void collect_several(void)
 {
 	static const uint32_t told[] = {0, 1000, 0, 0, 0, 1000, 1000, 1000};
 	static const uint32_t blocking[] = {0, 1000, 0, 0, 0, 500, 500};
@@ -465,7 +466,6 @@ static void test_work_of_the_gc(void **state)
 	/* As .NET 8 tells it. */
 	static const uint32_t compacting[] = {0, 1000, 0, 0, 0, 1000, 1000, UINT32_MAX};
 
-	(void)state;
 	begin();
 	put(9, 1, 10000000, true, NUMBERS(1, 0, 0));
 	put(1, 2, 11000000, false, NUMBERS(1, 1, 0, 0));
@@ -495,6 +495,12 @@ static void test_work_of_the_gc(void **state)
 	nt_end(&trace);
 	assert_int_equal(make(1u << MANAGED_CAUSES | 1u << MANAGED_RUNTIME, 1 << 20), 0);
 	assert_int_equal(name_all(), 0);
+}
+
+static void test_work_of_the_gc(void **state)
+{
+	(void)state;
+	collect_several();
 	uint32_t in_gc = native_above(stack, "/app/libcoreclr.so"),
 		 in_server = native_above(PROFILE_STACK_EMPTY, "/app/libclrgc.so"),
 		 background = thread_of(COLLECTOR, ".NET BGC"),
