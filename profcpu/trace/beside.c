@@ -93,8 +93,11 @@ static void begin_names(struct beside *b)
 	if (b->names || now < b->names_ns)
 		return;
 	b->names_ns = now + BESIDE_NAMES_RETRY_NS;
-	(void)trace_names_new(b->port.opener, b->port.pid, now + BESIDE_NAMES_NS, &b->names,
-			      &unread);
+	/* Memory that may not be read is not tried again. */
+	if (trace_names_new(b->port.opener, b->port.pid, now + BESIDE_NAMES_NS, &b->names,
+			    &unread) &&
+	    !b->waits_for_port)
+		b->names_ns = UINT64_MAX;
 }
 
 /* Names what the trace has so far, so that other tools can read it. */
