@@ -1,5 +1,7 @@
 #include "flamegraph/svg_options.h"
 
+#include "profile/profile.h"
+
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -22,7 +24,7 @@ struct svg_options svg_options_default(void)
 
 void svg_options_set_event(struct svg_options *options, const char *event, bool has_period)
 {
-	bool is_time = strstr(event, "clock") || strstr(event, "time");
+	bool is_time = profile_counts_time(event);
 
 	options->unit = has_period && is_time ? SVG_UNIT_NS : SVG_UNIT_COUNT;
 	options->countname = !has_period ? "samples" : is_time ? "ns" : event;

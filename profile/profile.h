@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct profile;
 
@@ -146,6 +147,12 @@ struct profile_event {
 	 */
 	bool off_cpu;
 };
+
+/* Whether the weights of an event with periods are ns, by its name. */
+static inline bool profile_counts_time(const char *event)
+{
+	return strstr(event, "clock") || strstr(event, "time");
+}
 
 /* Returns whether any event has stacks. Readers of perf script's text see only such events. */
 bool profile_has_stacks(const struct profile *p);

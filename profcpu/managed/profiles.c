@@ -474,3 +474,17 @@ const struct managed_totals *managed_totals(const struct managed_profiles *m)
 {
 	return &m->totals;
 }
+
+const char *managed_unit(const struct managed_profiles *m, enum managed_kind kind)
+{
+	const char *countname = managed_kind_info(kind)->countname;
+
+	if (kind != MANAGED_RUNTIME || m->totals.cpu_event == PROFILE_NONE)
+		return countname ? countname : "ns";
+	const struct profile_event *event = profile_event_of(m->profile, m->totals.cpu_event);
+	const char *name = profile_text_of(m->profile, event->name, NULL);
+
+	if (!event->has_period)
+		return "samples";
+	return profile_counts_time(name) ? "ns" : name;
+}

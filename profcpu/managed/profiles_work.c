@@ -113,17 +113,3 @@ int managed_finish_work(struct managed_profiles *m)
 {
 	return work_each(m->work, add_work, m);
 }
-
-const char *managed_unit(const struct managed_profiles *m, enum managed_kind kind)
-{
-	const char *countname = managed_kind_info(kind)->countname;
-
-	if (kind != MANAGED_RUNTIME || m->totals.cpu_event == PROFILE_NONE)
-		return countname ? countname : "ns";
-	const struct profile_event *event = profile_event_of(m->profile, m->totals.cpu_event);
-	const char *name = profile_text_of(m->profile, event->name, NULL);
-
-	if (!event->has_period)
-		return "samples";
-	return strstr(name, "clock") || strstr(name, "time") ? "ns" : name;
-}

@@ -109,8 +109,8 @@ static void put_estimated(const struct managed_profile *p, const struct managed_
 		outbuf_printf(
 			out,
 			"%10s%6.2f %%  are estimates: no event of the runtime explains them, so "
-			"causes may be wrong. They began before the recording, or not all switches "
-			"were recorded\n",
+			"causes may be wrong. They began before the recording, or switches are "
+			"missing: record longer, under less load, and with --max-overhead 100\n",
 			"", percent(t->estimated_ns, p->weight));
 }
 

@@ -68,14 +68,17 @@ static bool collects(const struct work *w, const struct profile *profile,
 	const struct profile_thread *t = profile_thread_of(profile, s->thread);
 	const char *comm = profile_text_of(profile, t->comm, NULL);
 	bool background = !strcmp(comm, WORK_BACKGROUND_THREAD);
+
+	if (!background && strcmp(comm, WORK_SERVER_THREAD) &&
+	    !evidence_at(w->evidence, EVIDENCE_COLLECTOR, s->tid, s->time_ns))
+		return false;
 	const struct evidence_interval *phase =
 		evidence_at(w->evidence, EVIDENCE_PHASE, background ? s->tid : 0, s->time_ns);
 
 	*ret_phase = phase        ? phase->event
 		     : background ? MANAGED_PHASE_BACKGROUND
 				  : MANAGED_PHASE_OTHER;
-	return background || !strcmp(comm, WORK_SERVER_THREAD) ||
-	       evidence_at(w->evidence, EVIDENCE_COLLECTOR, s->tid, s->time_ns);
+	return true;
 }
 
 static int add(struct work *w, const struct work_sum *sum)

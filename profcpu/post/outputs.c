@@ -411,14 +411,7 @@ static void outputs_put_all(struct profile *profile, const struct outputs_option
 	}
 }
 
-int post_outputs_write(struct profile *profile, const struct outputs_options *options,
-		       bool *ret_any)
-{
-	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE,
-	     wakeups = profile_wakeup_event(profile) != PROFILE_NONE;
-	bool compares = options->compare != NULL, on_cpu = !options->result->data.no_cpu;
-	bool differs = compares && options->methods->all[COMPARE_ON_CPU];
-	bool wall = waits && options->wall, text = !input_is_recording(options->result->kind);
+/* The two files of an event profile, in post_outputs_write. */
 #define OUTPUTS_KIND(k)                                                                 \
 	{RECORDING_##k##_SVG,                                                           \
 	 REPLACE_PUBLIC,                                                                \
@@ -431,6 +424,16 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 			.write_kind = outputs_kind_folded, .kind = MANAGED_##k,         \
 			.wanted = outputs_has_kind(options, MANAGED_##k), .stays = text \
 	}
+
+int post_outputs_write(struct profile *profile, const struct outputs_options *options,
+		       bool *ret_any)
+{
+	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE,
+	     wakeups = profile_wakeup_event(profile) != PROFILE_NONE;
+	bool compares = options->compare != NULL, on_cpu = !options->result->data.no_cpu;
+	bool differs = compares && options->methods->all[COMPARE_ON_CPU];
+	bool wall = waits && options->wall, text = !input_is_recording(options->result->kind);
+
 	/* The largest comes last, in case the disk gets full. */
 	struct outputs_file files[OUTPUTS_MAX + 1] = {
 		{RECORDING_SVG, REPLACE_PUBLIC, outputs_svg, .wanted = on_cpu},
